@@ -32,10 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "segments  freedoms  time/step  /link  Newton  most  pivoted  singular      gap  energy error     share"
     );
     let (mut worst, mut most) = (0.0_f64, 0.0_f64);
-    for n in std::env::var("N").map_or(1..=10, |n| {
-        let n: usize = n.parse().unwrap();
-        n..=n
-    }) {
+    for n in 1..=10 {
         let (system, x0) = segments::tilted(n, half, tilt)?;
         let mut w = system.work();
         let mut t = Trajectory::new(&system, vec![h; steps], &x0);

@@ -5,10 +5,7 @@
 
 mod law;
 
-pub use law::{
-    COARSE_TURN, RotationLaw, increment, increment_jacobian, increment_jacobian_transposed,
-    increment_scalar, momentum, momentum_jacobian, momentum_jacobian_transposed, momentum_rate,
-};
+pub use law::{COARSE_TURN, RotationLaw, increment, increment_scalar};
 
 use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
 

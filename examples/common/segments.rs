@@ -1,6 +1,6 @@
 //! Chains of closed segments: experiment 9a of paper 000.
 
-use least_action::integrator::{Choice, Mechanical, Options, Substeps, System};
+use least_action::integrator::{Choice, Mechanical, Options, System};
 use least_action::mechanism::{
     BodySpec, JointKind, JointSpec, MechanismBuilder, ModelError, Shape,
 };
@@ -61,12 +61,7 @@ pub fn tilted(n: usize, half: f64, tilt: f64) -> Result<(System, Vec<f64>), Mode
             of(joint.child) - joint.parent.map_or(0.0, of)
         })
         .collect();
-    let system = System::new(
-        Choice::default().in_parts(Substeps::Auto),
-        mechanism,
-        &q,
-        Options::default(),
-    )?;
+    let system = System::new(Choice::default(), mechanism, &q, Options::default())?;
     let x0 = system.start(&q, &vec![0.0; q.len()], &vec![true; q.len()])?;
     Ok((system, x0))
 }

@@ -325,7 +325,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         };
         if stats.most_parts > 1 {
             println!(
-                "steps were made in {:.2} parts in the mean, at most {}: what swings or turns fastest asks for them",
+                "adaptive substeps: {:.2} per step on average, at most {}, for the fastest swing or turn",
                 stats.parts as f64 / steps.max(1) as f64,
                 stats.most_parts
             );

@@ -324,7 +324,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn arrived(&mut self, p: &Progress) {
         self.stats.residual = p.residual;
         self.stats.rounded = usize::from(!p.done || p.rounded);
-        (self.stats.turned, self.stats.turn) = self.largest_turn();
+        let view = self.step.view();
+        let turn = view.model.largest_chord_turn(view.trial, view.at.h());
+        (self.stats.turned, self.stats.turn) = turn;
     }
 
     /// Assembles and factors; with pivots near the end, where blocks have lost what is left to find.
@@ -452,19 +454,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let c = self.step.contacts_mut();
         (c.last, c.delta) = (last, delta);
         self.step.moved();
-    }
-
-    /// Largest turn of any body that its law takes for its chord.
-    fn largest_turn(&self) -> (usize, f64) {
-        let view = self.step.view();
-        let h = view.at.h();
-        let bodies = view.model.bodies.iter().enumerate();
-        let turns =
-            bodies.map(|(b, body)| (body.rotation).chord_turn(&vec3(view.trial, 6 * b + 3), h));
-        turns.enumerate().fold(
-            (0, 0.0),
-            |most, own| if own.1 > most.1 { own } else { most },
-        )
     }
 
     /// A body that turns too far, if any.

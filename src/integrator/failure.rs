@@ -2,6 +2,7 @@
 
 use crate::contact::Layout;
 use crate::dynamics::{StepError, StepFailure};
+use crate::spatial::RotationLaw;
 
 /// Of a state that is not one of the frame's.
 pub(super) const FOREIGN: &str =
@@ -20,20 +21,21 @@ pub(super) fn starts_at_half_turn(joint: &str) -> StepError {
     }
 }
 
-/// What went wrong in a step between intervals `(before, after)`, and the remedy.
+/// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed.
 pub(super) fn explain(
     failure: StepFailure,
     residual: f64,
     (before, after): (f64, f64),
     contacts: &Layout,
+    law: &RotationLaw,
 ) -> String {
     match failure {
         StepFailure::Domain => {
             let h = after.abs().max(before.abs());
             return format!(
-                "the body turns faster than its discrete momentum allows: sqrt(2)/h = {:.3} rad/s over an interval, a spin of 1/h = {:.3} rad/s; take a smaller time step",
-                std::f64::consts::SQRT_2 / h,
-                1.0 / h
+                "the body turns too fast for its step: h |w| must stay below {:.3}, that is {:.3} rad/s; take a smaller time step or substeps = \"auto\"",
+                law.domain(),
+                law.domain() / h
             );
         }
         StepFailure::HalfTurn => {
@@ -49,7 +51,7 @@ pub(super) fn explain(
             "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state"
         }
         StepFailure::NotConverged => {
-            "the interior-point method for contacts did not reach the tolerance; take a smaller time step, a larger kappa or less friction, or check the initial state for overlaps"
+            "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance; take a smaller time step, substeps = \"auto\", a larger kappa or less friction; if it is the first step, check the initial state"
         }
         // bodies that turn too fast leave no numbers to factor
         StepFailure::Singular if residual.is_nan() => {

@@ -205,6 +205,19 @@ impl Mechanism {
         !self.tree.chords.is_empty() || self.holonomic().next().is_some()
     }
 
+    /// The body whose rotation law takes the largest turn `|h w|` for its chord, and that turn, rad; `velocities` holds six numbers
+    /// for each body. A NaN is no turn.
+    pub(crate) fn largest_chord_turn(&self, velocities: &[f64], h: f64) -> (usize, f64) {
+        let turns = self.bodies.iter().enumerate().map(|(b, body)| {
+            let omega = vec3(velocities, 6 * b + 3);
+            (b, body.rotation.chord_turn(&omega, h))
+        });
+        turns.fold(
+            (0, 0.0),
+            |most, own| if own.1 > most.1 { own } else { most },
+        )
+    }
+
     /// Does the joint close a loop of the others, so that its coordinates follow from theirs?
     pub fn closes_loop(&self, joint: usize) -> bool {
         // they ascend

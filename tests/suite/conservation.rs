@@ -7,7 +7,7 @@ use least_action::dynamics::Step;
 use least_action::integrator::{Maximal, Mechanical};
 use least_action::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use least_action::rollout::{balance, momentum};
-use least_action::spatial::{Vec3, increment_scalar, momentum as discrete_momentum};
+use least_action::spatial::Vec3;
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 #[test]
@@ -81,7 +81,8 @@ fn momentum_drift(s: &Maximal, x0: &[f64], steps: usize) -> f64 {
                     (Vec3::zeros(), Vec3::zeros()),
                     |(p, l), ((b, pose), (v, w))| {
                         let h = at.h_prev;
-                        let spin = discrete_momentum(&w, &b.inertia, -h, increment_scalar(&w, h));
+                        let spin =
+                            (b.rotation).momentum(&w, &b.inertia, -h, b.rotation.scalar(&w, h));
                         (
                             p + v * b.mass,
                             l + pose.x.cross(&(v * b.mass)) + pose.r * spin,

@@ -9,7 +9,7 @@ use least_action::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape, Surface,
 };
 use least_action::rollout::{RolloutStats, Trajectory, balance};
-use least_action::spatial::{Vec3, increment_scalar, momentum as discrete_momentum};
+use least_action::spatial::Vec3;
 use std::f64::consts::{FRAC_PI_4, FRAC_PI_8};
 
 /// Energy is as good as in runs without a knot near flat, joints are closed but behind treated steps, cranks do not part.
@@ -150,7 +150,7 @@ fn angular_momentum(s: &Maximal, x: &[f64], h: f64) -> Vec3 {
     let bodies = s.mechanism().bodies.iter().zip(s.poses(x)).zip(motion);
     bodies
         .map(|((b, pose), (v, w))| {
-            let own = discrete_momentum(&w, &b.inertia, -h, increment_scalar(&w, h));
+            let own = (b.rotation).momentum(&w, &b.inertia, -h, b.rotation.scalar(&w, h));
             pose.x.cross(&(v * b.mass)) + pose.r * own
         })
         .sum()

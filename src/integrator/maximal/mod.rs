@@ -67,7 +67,7 @@ use crate::dynamics::{
     StepError, StepFailure, StepStats,
 };
 use crate::mechanism::{Mechanism, Mobility, Quantity};
-use crate::spatial::Mat3;
+use crate::spatial::{Mat3, RotationLaw};
 use mechanical::Observation;
 use nalgebra::DMatrix;
 use work::DampedState;
@@ -195,7 +195,9 @@ impl Maximal {
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {
         let at = &w.knot.at;
-        let message = explain(failure, residual, (at.h_prev, at.h()), &self.contacts);
+        let law = (w.model.bodies.get(row / 6)).map_or(RotationLaw::Chord, |b| b.rotation);
+        let intervals = (at.h_prev, at.h());
+        let message = explain(failure, residual, intervals, &self.contacts, &law);
         StepError {
             failure,
             element: self.element(row),

@@ -10,16 +10,16 @@
 //! rho = |d lambda| / |M^-1/2 G' lambda|,    d_r^2 = the row's own G M^-1 G'
 //! ```
 //!
-//! is 1 to 3 in regular motion, 0.64 n in a chain of n links that hangs between two pins, and `1/s` here. Such a step is right
-//! until `rho` approaches the inverse of the tolerance. Beyond [`DOUBTFUL`] times [`SINGULAR`] it is solved again, from no impulses, with compliant
-//! joints,
+//! is 1 to 3 in regular motion, 0.64 n in a chain of n links that hangs between two pins, and `1/s` here. Such a step is accurate
+//! until `rho` approaches the inverse of the tolerance. Beyond [`DOUBTFUL`] times [`SINGULAR`] it is solved again from zero impulses,
+//! with compliant joints,
 //!
 //! ```text
 //! g(z+)_r + c h k_r lambda_r = 0,    k_r = the row's own G M^-1 G' of the mechanism as it was built
 //! ```
 //!
 //! and the next step closes them again. The compliance loses the momentum of one interval along the singular direction, of the
-//! energy `(h F)^2 / 2m`, which is why it is used only when nothing else is left. Such a step has derivatives as any other. The
+//! energy `(h F)^2 / 2m`. It is therefore the last resort. Such a step has derivatives as any other. The
 //! constants `k_r` keep those exact.
 //!
 //! **Newton's method finds the other branch.** If the end of the step is near flat, the error of the first iterate is
@@ -46,7 +46,7 @@ pub(super) const SOFTNESS: f64 = 1e-3;
 /// pulled straight has 0.64 for each of its links.
 const DOUBTFUL: f64 = 1000.0;
 const DOUBTFUL_EACH: f64 = 10.0;
-/// How many times that makes a knot singular. Closures are solved to 1e-15 and the regularization is 1e-9 of the diagonal,
+/// Factor on that limit above which a knot is singular. Closures are solved to 1e-15 and the regularization is 1e-9 of the diagonal,
 /// beside pivots of the size `s h |w|`: at `rho` = 1e5 both leave two digits of the impulse or more. Compliance from 1000
 /// on cost 0.035 J per step where the discretization costs 0.05 J in all.
 const SINGULAR: f64 = 100.0;
@@ -69,7 +69,7 @@ struct ImpulseWork {
     work: f64,
     /// `1/2 |V+ - V-|^2_M`.
     change: f64,
-    /// `1/2 |M^-1 G' lambda|^2_M`, that of the change by the joints.
+    /// `1/2 |M^-1 G' lambda|^2_M`: the energy of the change of velocity by the joints alone.
     constraint: f64,
     /// The larger kinetic energy of the two intervals.
     kinetic: f64,
@@ -115,7 +115,7 @@ impl Maximal {
         (own, all)
     }
 
-    /// Is `rho` of the impulses found more than so many times what leaves doubt?
+    /// Does `rho` of the impulses exceed the limit [`DOUBTFUL`] by this factor?
     pub(super) fn doubts(&self, w: &mut Work, times: f64) -> bool {
         let trial = std::mem::take(&mut w.newton.trial);
         let (own, all) = self.sizes(w, &trial);
@@ -220,7 +220,7 @@ impl Maximal {
     ) -> Result<StepStats, StepError> {
         let stats = match &plain {
             Ok(stats) if self.is_singular(w)? => *stats,
-            // impulses of velocity constraints may do work: at a start whose rates do not meet them
+            // only loops have branches; a velocity constraint does work if the initial rates violate it
             Ok(stats) if self.contacts.is_empty() && w.model.has_loops() => {
                 let work = self.impulse_work(w);
                 if !work.jumps() && !w.newton.ends_flat {
@@ -264,9 +264,9 @@ impl Maximal {
         }
     }
 
-    /// Solves the step again from a closed start and keeps that solution, unless it jumps further than the one found. Of two
-    /// solutions that do not jump neither their work nor the size of their impulses tells which is on the branch of the knot:
-    /// those differ by `s` alone.
+    /// Solves the step again from a closed start and keeps that solution, unless it jumps and does more work than the first one. The
+    /// work and the impulses of two solutions on different branches differ only in the order of `s`. They cannot decide between
+    /// solutions that do not jump; the closed start does.
     fn choose_branch(
         &self,
         w: &mut Work,
@@ -339,8 +339,8 @@ impl Maximal {
         w.matrix.softness * self.compliances[s.first_row + i] * w.newton.trial[s.offset + i]
     }
 
-    /// Evaluates a step as it was solved, after its blow if it has one. Which equations hold tells whether its joints
-    /// were compliant. Returns the residual, and how far the blow is off its central path.
+    /// Evaluates a solved step, after its impact if it has one. The joints were compliant if the compliant equations have the smaller
+    /// residual. Returns the residual, and how far the blow is off its central path.
     pub(super) fn evaluate_as_solved(
         &self,
         at: &SolvedStep,

@@ -5,7 +5,6 @@ use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
-use crate::integrator::swing::most;
 use crate::spatial::Vec3;
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
@@ -19,10 +18,10 @@ const UNSEEN: f64 = 1e-2;
 /// Newton's steps are halved no further.
 const SHORTEST: f64 = 1e-4;
 
-/// How many times the residual the polish moves bodies, m per m, from which the step ends near a flat position: 1 to 10 in
-/// regular motion, there the inverse of the distance from flat.
+/// Ratio of the last correction of the bodies to the residual, both as displacements, above which the step ends near a flat
+/// position. It is 1 to 10 in regular motion, and the inverse of the distance from flat near such a position.
 const AMPLIFIED: f64 = 30.0;
-/// Iterations at most that take such a residual to rounding; the first squares it.
+/// Maximum number of iterations that reduce such a residual to rounding. Convergence is quadratic: one is the rule.
 const SETTLING: usize = 3;
 
 impl Maximal {
@@ -185,7 +184,7 @@ impl Maximal {
             }
         }
         stats.residual = norm;
-        (stats.turned, stats.turn) = self.largest_turn(w);
+        (stats.turned, stats.turn) = (w.model).largest_chord_turn(&w.newton.trial, w.knot.at.h());
         if stats.iterations > 0 {
             self.polish(w);
             if w.model.may_be_redundant() {
@@ -195,41 +194,48 @@ impl Maximal {
         Ok(stats)
     }
 
-    /// Where the step ends near a flat position, a residual within the tolerance leaves an error as large as the distance from
-    /// flat. What the polish took out tells: there it is large beside the residual. Newton's method then goes on to rounding.
+    /// Continues Newton's method to rounding if the step ends near a flat position of a loop. There, an error in the velocities as large
+    /// as the distance from flat leaves a residual below the tolerance. The correction of [`Self::polish`] reveals it: it is large
+    /// compared with the residual.
     fn settle(&self, w: &mut Work, stats: &mut StepStats) {
-        w.newton.ends_flat = false;
+        w.newton.ends_flat = self.is_amplified(w);
+        if !w.newton.ends_flat {
+            return;
+        }
+        let (mut norm, _, floor) = self.evaluate(w);
         for _ in 0..SETTLING {
-            if !self.amplifies(w) {
-                return;
-            }
-            w.newton.ends_flat = true;
-            w.newton.y.copy_from_slice(&w.newton.trial);
-            let (norm, _, floor) = self.evaluate(w);
             if norm <= floor {
-                return;
+                break;
             }
+            w.newton.y.copy_from_slice(&w.newton.trial);
             self.assemble_and_keep(w, true);
             if self.try_factor(w).is_err() {
-                return;
+                break;
             }
             self.newton_direction(w, true);
             stats.iterations += 1;
             for (t, d) in w.newton.trial.iter_mut().zip(&w.newton.delta) {
                 *t -= d;
             }
-            let better = self.outside_domain(w).is_none() && self.evaluate(w).0 < norm;
-            if !better {
+            let is_inside = self.outside_domain(w).is_none();
+            let next = if is_inside {
+                self.evaluate(w).0
+            } else {
+                f64::INFINITY
+            };
+            // a NaN is no improvement
+            if next >= norm || next.is_nan() {
                 w.newton.trial.copy_from_slice(&w.newton.y);
                 self.evaluate(w);
-                return;
+                break;
             }
-            stats.residual = norm;
+            norm = next;
         }
+        stats.residual = norm;
     }
 
-    /// Did the last direction move the bodies far, beside the residual it is of? Both as displacements.
-    fn amplifies(&self, w: &Work) -> bool {
+    /// Is the last Newton direction, as a displacement of the bodies, more than [`AMPLIFIED`] times its residual?
+    fn is_amplified(&self, w: &Work) -> bool {
         let (n, h) = (6 * self.body_count(), w.knot.at.h().abs());
         let most = |all: &[f64]| all.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         let mut residual = most(&w.newton.residual[n..]);
@@ -272,16 +278,6 @@ impl Maximal {
         for b in 0..self.body_count() {
             (w.end.scalar[b], w.end.poses[b]) = Self::led(w, b, h);
         }
-    }
-
-    /// Largest turn of any body that its law takes for its chord.
-    fn largest_turn(&self, w: &Work) -> (usize, f64) {
-        let h = w.knot.at.h();
-        let bodies = w.model.bodies.iter().enumerate();
-        most(
-            bodies
-                .map(|(b, body)| (body.rotation).chord_turn(&vec3(&w.newton.trial, 6 * b + 3), h)),
-        )
     }
 
     /// `w.newton.delta = K^-1 residual`.

@@ -7,7 +7,6 @@
 //!
 //! Where a [bound](swing::bound) alarms, the factors of the step's matrix give the mode itself by power iteration.
 
-use super::assembly::vec3;
 use super::linear::six;
 use super::{Maximal, Work};
 use crate::dynamics::{KnotPoint, Place, Stage, StepError};
@@ -45,13 +44,7 @@ impl Maximal {
             Some(impulses) => w.newton.trial[n..].copy_from_slice(impulses),
             None => w.newton.trial[n..].fill(0.0),
         }
-        let turns = w
-            .model
-            .bodies
-            .iter()
-            .enumerate()
-            .map(|(b, body)| (body.rotation).chord_turn(&vec3(&w.knot.before, 6 * b + 3), 1.0));
-        let turn = swing::most(turns).1;
+        let (_, turn) = w.model.largest_chord_turn(&w.knot.before, 1.0);
         let bound = Swing {
             turn,
             ..self.bound(h, w)

@@ -30,10 +30,12 @@ impl Minimal {
         body: usize,
         residual: f64,
     ) -> StepError {
-        let message = explain(failure, residual, (at.h_prev, at.h), &self.contacts);
+        let intervals = (at.h_prev, at.h);
+        let body = &self.mechanism.bodies[body];
+        let message = explain(failure, residual, intervals, &self.contacts, &body.rotation);
         StepError {
             failure,
-            element: format!("body `{}`", self.mechanism.bodies[body].name),
+            element: format!("body `{}`", body.name),
             time: at.t,
             residual,
             message,
