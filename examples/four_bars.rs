@@ -4,7 +4,7 @@
 //! `cargo run --release --example four_bars -- [COUNT=300]`
 //!
 //! Runs COUNT step sizes of two parallelograms, as many with the bars as parents, and a tenth as many of forty parallelograms.
-//! Prints a line for every run whose energy is off by more than 0.12 J (h/0.01 s)^2 (chains of 40: 0.3 J, at least 0.15 J), that failed, or
+//! Prints a line for every run whose energy is off by more than 0.12 J (h/0.01 s)^2 (chains of 40: 0.3 J, at least 0.05 J), that failed, or
 //! whose cranks part, and the worst of all. Fails if there are any.
 
 #[path = "common/cranks.rs"]

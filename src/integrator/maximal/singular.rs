@@ -33,6 +33,7 @@
 //! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot.
 //! If both jump, joints are compliant if the knot is near flat; otherwise the step fails with [`StepFailure::Branch`].
 
+use super::swing::energy_of;
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
 use crate::dynamics::{SolvedStep, StepError, StepFailure, StepStats};
@@ -60,6 +61,8 @@ const JUMP: f64 = 0.5;
 const JUMP_OF_ENERGY: f64 = 1e-3;
 /// Work, relative to the kinetic energy, from which a step that no other start improves fails.
 const WRONG: f64 = 1e-2;
+/// Relative step of the difference along the velocities: its error is of third order in the turn of a step.
+const ALONG: f64 = 1e-4;
 /// Iterations with the matrix of the knot that close the start: each leaves `h |w|` of the gap.
 const CLOSING: usize = 4;
 
@@ -264,9 +267,9 @@ impl Maximal {
         }
     }
 
-    /// Solves the step again from a closed start and keeps that solution, unless it jumps and does more work than the first one. The
-    /// work and the impulses of two solutions on different branches differ only in the order of `s`. They cannot decide between
-    /// solutions that do not jump; the closed start does.
+    /// Solves the step again from a closed start. Of the two solutions the one is used whose velocities are nearer to the tangent of
+    /// the constraints at its end. On another branch that tangent is turned by an angle that does not depend on `s`, while the work
+    /// and the impulses of the two solutions differ only in the order of `s`.
     fn choose_branch(
         &self,
         w: &mut Work,
@@ -274,11 +277,11 @@ impl Maximal {
         work: ImpulseWork,
     ) -> Result<StepStats, StepError> {
         w.newton.kept.copy_from_slice(&w.newton.trial);
+        let first = self.off_tangent(w);
         let closed = self.solve_from_closed(w);
-        let (stats, work) = match closed.map(|closed| (closed, self.impulse_work(w))) {
-            Some((closed, own)) if !own.jumps() || own.work < work.work => {
-                (stats.and(&closed), own)
-            }
+        let closed = closed.map(|closed| (closed, self.impulse_work(w)));
+        let (stats, work) = match closed {
+            Some((closed, own)) if self.off_tangent(w) < first => (stats.and(&closed), own),
             _ => {
                 w.newton.trial.copy_from_slice(&w.newton.kept);
                 self.evaluate(w);
@@ -289,6 +292,46 @@ impl Maximal {
             return Err(self.left_branch(w, work));
         }
         Ok(stats)
+    }
+
+    /// Energy of the change of velocity, along the joints' impulses, that makes the velocities of a solution tangent to the
+    /// constraints at its end, J. Infinite if it cannot be found.
+    fn off_tangent(&self, w: &mut Work) -> f64 {
+        let n = 6 * self.body_count();
+        self.evaluate(w);
+        self.assemble_and_keep(w, false);
+        if self.try_factor(w).is_err() {
+            return f64::INFINITY;
+        }
+        w.newton.y.copy_from_slice(&w.newton.trial);
+        // h G(z+) V+ by a difference along the velocities
+        for (k, sign) in [(1.0 + ALONG, 1.0), (1.0 - ALONG, -1.0)] {
+            for (t, v) in w.newton.trial[..n].iter_mut().zip(&w.newton.y) {
+                *t = k * v;
+            }
+            self.evaluate(w);
+            let rows = w.newton.residual[n..].iter().zip(&mut w.newton.delta[n..]);
+            for (r, d) in rows {
+                *d = if sign > 0.0 {
+                    *r
+                } else {
+                    0.5 * (*d - r) / ALONG
+                };
+            }
+        }
+        w.newton.residual[..n].fill(0.0);
+        w.newton.residual[n..].copy_from_slice(&w.newton.delta[n..]);
+        self.newton_direction(w, false);
+        let energy: f64 = (0..self.body_count())
+            .map(|b| energy_of(w, &w.newton.delta, b))
+            .sum();
+        w.newton.trial.copy_from_slice(&w.newton.y);
+        self.evaluate(w);
+        if energy.is_nan() {
+            f64::INFINITY
+        } else {
+            0.5 * energy
+        }
     }
 
     /// Solves the step from a start that closes the loops on the branch of the knot: Newton's iterates with the matrix of the

@@ -14,7 +14,7 @@ use crate::integrator::{mechanical::Swing, swing};
 use crate::mechanism::Row;
 
 /// Twice the kinetic energy of a body, of six velocities each.
-fn energy_of(w: &Work, v: &[f64], b: usize) -> f64 {
+pub(super) fn energy_of(w: &Work, v: &[f64], b: usize) -> f64 {
     let (body, six) = (&w.model.bodies[b], six(v, b));
     let (x, turn) = (six.fixed_rows::<3>(0), six.fixed_rows::<3>(3));
     body.mass * x.norm_squared() + turn.dot(&(body.inertia * turn))
