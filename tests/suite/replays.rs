@@ -111,13 +111,7 @@ fn plans_with_held_controls_end_where_they_say() {
         "five_bar_reach",
         "spatial_arm_reach",
     ] {
-        // at order 2 the quadrotor's time step is coarse
-        let order = (name == "quadrotor_waypoints").then_some(4);
-        let own = Overrides {
-            order,
-            ..Overrides::default()
-        };
-        check(name, Controls::Held, &own, (6, 10));
+        check(name, Controls::Held, &Overrides::default(), (6, 10));
     }
 }
 
