@@ -1,6 +1,6 @@
 //! Random trees over a floor, simulated for a second by both integrators: what fails and why, substeps, iterations.
 //!
-//! `cargo run --release --example trees -- [list] [minimal | maximal] [TREES [FIRST SEED]]`
+//! `cargo run --release --example trees -- [list] [cylinders] [minimal | maximal] [TREES [FIRST SEED]]`
 
 #[allow(dead_code, reason = "shared with tests")]
 #[path = "common/drops.rs"]
@@ -11,11 +11,15 @@ mod trees;
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use trees::{BOTH, Outcome, Tree};
+use trees::{BOTH, Outcome, Shapes, Tree};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     let list = arguments.next_if(|a| a == "list").is_some();
+    let shapes = match arguments.next_if(|a| a == "cylinders") {
+        Some(_) => Shapes::WithCylinders,
+        None => Shapes::Without,
+    };
     let only = arguments.next_if(|a| BOTH.contains(&a.as_str()));
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |a| a.parse());
     let (count, first) = (number(1000)?, number(0)?);
@@ -24,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .filter(|n| only.as_ref().is_none_or(|o| o == n))
         .collect();
     let run = |seed| {
-        let tree = Tree::new(seed);
+        let tree = Tree::of(seed, shapes);
         let each: Vec<Outcome> = names.iter().map(|name| tree.run(name)).collect();
         each
     };
