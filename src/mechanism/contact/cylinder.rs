@@ -5,9 +5,9 @@
 //! apart along the normals of all such pairs of parts: those whose normal separates (or least overlaps) them as well as any other, and whose
 //! places are within the parts now or at the next knot, are held; their gaps follow the parts exactly, also where these roll.
 //!
-//! Where an end comes to lie flat within a step the lowest point of its rim leaps from side to side. It is carried then by
+//! Where an end comes to lie flat within a step the lowest point of its rim jumps from side to side. It is carried then also by
 //! points fixed on it: corners of a prism within the cylinder, whose outline is clipped as that of a polytope, or where the
-//! axis of what lies across it leaves it.
+//! axis of what lies across it leaves it. The lowest point itself is held if the whole rim is above what it meets.
 
 use super::ball::Grown;
 use super::crossing::{Crossing, Line};
@@ -27,6 +27,9 @@ const NEARLY: f64 = 0.05;
 /// Sine of the angle between axes below which they count as parallel, along which their ends carry: where they cross moves by a
 /// thousand times what the bodies do.
 const PARALLEL: f64 = 1e-3;
+
+/// Part of its radius by which a rim may be beyond the outline that it is above: ends of equal radius on each other.
+const BEYOND: f64 = 1e-4;
 
 /// Radius and length of what has an axis.
 fn axial(c: &Collider) -> Option<(f64, f64)> {
@@ -197,7 +200,26 @@ fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
             let (from, along, length) = s.local_edge(k);
             (0.0..=length).contains(&along.dot(&(y - from)))
         }),
-        Part::Face(k) => c.solid().is_some_and(|s| s.is_above(k, &y)),
+        Part::Face(k) => c.solid().is_some_and(|s| s.is_above(k, &y, 0.0)),
+    }
+}
+
+/// Is a whole rim above a face or an end of another collider?
+fn is_above(
+    (own, x): (&Collider, &Pose),
+    rim: Part,
+    (c, pose): (&Collider, &Pose),
+    on: Part,
+) -> bool {
+    let radius = own.surface.radius() * (1.0 - BEYOND);
+    let place = x.point(&shape(own, rim).at);
+    let y = c
+        .orientation
+        .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
+    match on {
+        Part::End(_) => y.x.hypot(y.y) + radius <= c.surface.radius(),
+        Part::Face(k) => c.solid().is_some_and(|s| s.is_above(k, &y, radius)),
+        _ => false,
     }
 }
 
@@ -301,6 +323,16 @@ impl Pair<'_> {
                 .is_some_and(|m| within(&m.touch(self.next).point, self.next))
     }
 
+    /// Is one part a rim that is above the other as a whole, now or at the next knot?
+    fn is_above(&self, [p, q]: [Part; 2]) -> bool {
+        let (a, b) = self.of;
+        [self.now, self.next].iter().any(|(x, y)| match (p, q) {
+            (_, Part::Face(_) | Part::End(_)) => is_above((a, x), p, (b, y), q),
+            (Part::Face(_) | Part::End(_), _) => is_above((b, y), q, (a, x), p),
+            _ => false,
+        })
+    }
+
     fn parts(&self, parts: [Part; 2], out: &mut Candidates) {
         let Some(met) = meet(self.of, parts, self.now, PARALLEL) else {
             return;
@@ -310,7 +342,11 @@ impl Pair<'_> {
             return;
         }
         let flat = met.is_flat(self.sway);
-        let carries = !flat && self.is_within(parts, &touch.point);
+        let carries = if flat {
+            self.is_above(parts)
+        } else {
+            self.is_within(parts, &touch.point)
+        };
         out.add(Candidate {
             apart: self.apart(&touch.normal),
             held: Meeting::Parts(parts),

@@ -3,9 +3,9 @@
 //! Points, spheres, ends of capsules, corners of boxes, vertices of hulls and points of a cylinder's rims are balls of radius `r` (0 for
 //! points) about a point `p` of the body: `phi = n . (x + R p) - r - offset`, touching at `x + R p - r n`.
 //!
-//! A cylinder touches by the rims of both ends, smoothed as in [`ring`](super::ring). Where an end may come to lie flat within
-//! a step, the lowest point of its rim leaps from side to side: then it is held by four points fixed on the rim for that step,
-//! where it is lowest and will be among them.
+//! A cylinder touches by the rims of both ends, smoothed as in [`ring`](super::ring): by the lowest point at the end of the step.
+//! Where an end may come to lie flat within a step that point jumps from side to side, and does not keep the end from
+//! tilting. Then four points fixed on the rim for that step help: where it is lowest and will be among them.
 
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
@@ -59,8 +59,7 @@ fn quarter(feature: usize, held: &Meeting) -> Vec3 {
     Vec3::new(cos, sin, 0.0) * out
 }
 
-/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim, whose support is
-/// [`SMOOTH`](super::ring::SMOOTH) of the radius within, at tilts above 1e-2.
+/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim.
 const WITHIN: f64 = 0.99;
 
 /// Of them: two points that are no further apart would carry as one.
@@ -148,8 +147,8 @@ pub(super) fn meeting(
     let flat = sway.flat(&(now.r * c.orientation.column(2)));
     let is_flat = tilt.min(there.xy().norm()) < flat;
     match (is_flat, feature < RIMS) {
-        (true, true) | (false, false) => Meeting::Apart,
-        (false, true) => Meeting::Surfaces,
+        (_, true) => Meeting::Surfaces,
+        (false, false) => Meeting::Apart,
         (true, false) => {
             let lowest = |v: &Vec3| {
                 let part = (-v.y).atan2(-v.x) / TAU * f64::from(TURN);
@@ -219,7 +218,7 @@ pub(super) fn touch(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> T
     let n = ground.normal;
     let point = match part(c, feature, held) {
         Part::Ball(ball) => b.point(&ball.centre) - n * ball.radius,
-        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r).3,
+        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r),
     };
     Touch {
         gap: n.dot(&point) - ground.offset,
@@ -247,7 +246,7 @@ pub(super) fn by_radius(ground: &HalfSpace, (c, feature, held): What, b: &Pose) 
         return None;
     }
     Some(match part(c, feature, held) {
-        Part::Rim(_, a, _) => -circle(&ground.normal, &(b.r * a), 1.0).3,
+        Part::Rim(_, a, _) => -circle(&ground.normal, &(b.r * a), 1.0),
         Part::Ball(_) => match fixed_by_radius(c, feature, held) {
             Some(out) => b.r * c.orientation * out,
             None => -ground.normal,
@@ -387,12 +386,12 @@ mod tests {
         assert!((least(&m, lying) - 0.4).abs() < 1e-15);
         let standing = Pose::new(Vec3::z() * 0.7, exp(&(Vec3::z() * 0.3)));
         assert!((least(&m, standing) - 0.45).abs() < 1e-15);
-        // where it touches the ground on its side, and four points beneath it
+        // where it touches the ground on its side; four points and the rim beneath it
         for c in &m.contacts[..2] {
             let p = m.touch(c, &[lying]).point;
             assert!((p - Vec3::new(0.0, p.y, 0.4)).norm() < 1e-15);
         }
         let below = |c: &&crate::mechanism::Contact| m.touch(c, &[standing]).gap < 0.46;
-        assert_eq!(m.contacts.iter().filter(below).count(), 4);
+        assert_eq!(m.contacts.iter().filter(below).count(), 5);
     }
 }

@@ -329,14 +329,15 @@ impl Solid<'_> {
         (a, (b - a) / length, length)
     }
 
-    /// Is a place of the collider's frame within the outline of a face?
-    pub fn is_above(&self, face: usize, y: &Vec3) -> bool {
+    /// Is a place of the collider's frame within the outline of a face, by a margin (m) at least?
+    pub fn is_above(&self, face: usize, y: &Vec3, margin: f64) -> bool {
         let face = &self.of.faces[face];
         let n = face.corners.len();
         let corner = |k: usize| self.local(face.corners[k % n]);
         (0..n).all(|k| {
             let (p, q) = (corner(k), corner(k + 1));
-            face.normal.dot(&(q - p).cross(&(y - p))) >= 0.0
+            let along = q - p;
+            face.normal.dot(&along.cross(&(y - p))) >= margin * along.norm()
         })
     }
 
