@@ -537,7 +537,7 @@ brick = {{ angular_velocity = [0.0, 0.0, 30.0] }}
     let coarse = folder.run(&["simulate", "brick.toml", "--substeps", "1"]);
     coarse
         .ended(0)
-        .says(&["body `brick` turned by 0.9", "13.5 %"]);
+        .says(&["body `brick` turned by 1.06", "18.8 %"]);
     let divided = folder.run(&["simulate", "brick.toml"]).ended(0);
     assert!(!divided.err.contains("turned by"), "{}", divided.err);
     assert!(divided.out.contains("2.00 per step"), "{}", divided.out);
