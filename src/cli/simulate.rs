@@ -363,9 +363,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
 fn turned(model: &Model, stats: &RolloutStats) -> String {
     let body = &model.system.mechanism().bodies[stats.turned];
     let fix = match body.rotation {
-        RotationLaw::Chord => {
-            "take a smaller time step, or give the body rotation = { spin_about = axis }"
-        }
+        RotationLaw::Chord => "take a smaller time step, or give the body rotation = \"spin\"",
         _ => "take a smaller time step",
     };
     format!(
