@@ -363,7 +363,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
 fn turned(model: &Model, stats: &RolloutStats) -> String {
     let body = &model.system.mechanism().bodies[stats.turned];
     let fix = match body.rotation {
-        RotationLaw::Chord => "take a smaller time step, or give the body rotation = \"spin\"",
+        RotationLaw::Chord => {
+            "take a smaller time step, or give the body rotation = { spin_about = axis }"
+        }
         _ => "take a smaller time step",
     };
     format!(

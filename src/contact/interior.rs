@@ -459,11 +459,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// A body that turns too far, if any.
     pub(super) fn outside_domain(&self) -> Option<usize> {
         let view = self.step.view();
-        let h2 = view.at.h().powi(2);
+        let h = view.at.h();
         // a NaN is outside, too
         (0..view.poses.len()).find(|b| {
-            let turn = h2 * vec3(view.trial, 6 * b + 3).norm_squared();
-            !view.model.bodies[*b].rotation.contains(turn)
+            let omega = vec3(view.trial, 6 * b + 3);
+            !view.model.bodies[*b].rotation.contains(&omega, h)
         })
     }
 

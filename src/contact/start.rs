@@ -63,13 +63,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// Leaves a start inside the domain where an interval is longer than the one before.
     fn limit_turns(&mut self, start: &mut [f64]) {
         let view = self.step.view();
-        let (bodies, h) = (view.poses.len(), view.at.h().abs());
+        let (bodies, h) = (view.poses.len(), view.at.h());
         for b in 0..bodies {
             let omega = &mut start[6 * b + 3..6 * b + 6];
-            let turn = h * Vec3::from_column_slice(omega).norm();
-            let most = view.model.bodies[b].rotation.start();
-            if turn > most {
-                omega.iter_mut().for_each(|o| *o *= most / turn);
+            let law = &view.model.bodies[b].rotation;
+            let beyond = law.beyond_start(&Vec3::from_column_slice(omega), h);
+            if beyond > 1.0 {
+                omega.iter_mut().for_each(|o| *o /= beyond);
             }
         }
     }

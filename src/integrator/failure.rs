@@ -32,10 +32,13 @@ pub(super) fn explain(
     match failure {
         StepFailure::Domain => {
             let h = after.abs().max(before.abs());
+            let (bound, tilt) = law.domain();
+            let across = tilt.map_or(String::new(), |tilt| {
+                format!(", and across its axis of spin below {tilt:.3}, that is {:.3} rad/s", tilt / h)
+            });
             return format!(
-                "the body turns too fast for its step: h |w| must stay below {:.3}, that is {:.3} rad/s; take a smaller time step or substeps = \"auto\"",
-                law.domain(),
-                law.domain() / h
+                "the body turns too fast for its step: h |w| must stay below {bound:.3}, that is {:.3} rad/s{across}; take a smaller time step or substeps = \"auto\"",
+                bound / h
             );
         }
         StepFailure::HalfTurn => {

@@ -12,6 +12,7 @@ use super::gear::GearSpec;
 use super::joint::{Joint, JointKind};
 use super::kinematics::Tree;
 use super::mirror::MirrorSpec;
+use super::rotation::default_law;
 use super::spring::Spring;
 use super::{Freedom, Mechanism, NamedParameter};
 use crate::spatial::{Quat, Vec3};
@@ -262,6 +263,11 @@ impl MechanismBuilder {
             );
             free.frees = true;
             joints.push(free);
+        }
+        for (b, (body, spec)) in bodies.iter_mut().zip(self.bodies.values()).enumerate() {
+            if spec.rotation.is_none() {
+                body.rotation = default_law(b, &body.inertia, &joints);
+            }
         }
         let (tree, lost) = Tree::new(bodies.len(), &joints);
         if let Some(&b) = lost.first() {

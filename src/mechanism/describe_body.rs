@@ -41,7 +41,8 @@ pub struct BodySpec {
     /// Gives the inertia where none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
-    /// How it turns over an interval: "chord" (by default), "ball", "spin", or { spin_about = axis }.
+    /// How it turns over an interval: "chord", "ball", "spin", or { spin_about = axis }. By default "ball" or "spin" if its moments
+    /// and joints let it spin about an axis of symmetry, else "chord".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
     /// Flies freely: six coordinates of its own, under its name.
@@ -212,6 +213,7 @@ impl BodySpec {
         }
         let rotation = match self.rotation {
             Some(r) => r.build(name, &inertia)?,
+            // the joints are to be asked
             None => RotationLaw::Chord,
         };
         Ok(Body {

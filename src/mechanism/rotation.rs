@@ -1,6 +1,7 @@
-//! Which rotation law a body has: as described.
+//! Which rotation law a body has: as described, or as its inertia and its joints ask for.
 
 use super::error::ModelError;
+use super::joint::Joint;
 use crate::spatial::{Mat3, RotationLaw, Vec3};
 use serde::{Deserialize, Serialize};
 
@@ -74,4 +75,53 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
     };
     let axis = (0..3).find(|i| equal(*i))?;
     Some(eigen.eigenvectors.column(axis).normalize())
+}
+
+/// The law of a body for which none is given: exact for spins of a ball, and about an axis of symmetry about which a joint lets it
+/// spin, its centre of mass at rest.
+pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> RotationLaw {
+    let mut held = joints.iter().flat_map(|j| {
+        let child = (j.child == body).then_some((j.child_anchor, true));
+        let parent = (j.parent == Some(body)).then_some((j.parent_anchor, false));
+        child.into_iter().chain(parent).map(move |end| (j, end))
+    });
+    if let Some(n) = symmetry_axis(inertia) {
+        if held.any(|(j, end)| lets_spin(j, end, Some(&n))) {
+            return RotationLaw::Spin(n);
+        }
+    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None)) {
+        return RotationLaw::Ball;
+    }
+    RotationLaw::Chord
+}
+
+/// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is?
+fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -> bool {
+    let turns = || j.directions.iter().filter(|d| d.freedom.turns());
+    if turns().count() == 0 {
+        return false;
+    }
+    let is_free = j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3;
+    if is_free && axis.is_some() {
+        // in flight it tumbles about other axes, too, and a coin that turns more per step overlaps more at its rims
+        return false;
+    }
+    let size = anchor.norm();
+    // an anchor beside the centre lets it spin about the line through both
+    let axis = match (axis, is_free || size <= EQUAL) {
+        (Some(n), true) => *n,
+        (None, true) => return true,
+        (Some(n), false) if anchor.cross(n).norm() > EQUAL * size => return false,
+        (_, false) => anchor / size,
+    };
+    let along: f64 = turns()
+        .map(|d| {
+            let unit = match is_child {
+                true => j.offset_matrix.tr_mul(&d.unit),
+                false => d.unit,
+            };
+            unit.dot(&axis).powi(2)
+        })
+        .sum();
+    along >= 1.0 - EQUAL
 }

@@ -28,7 +28,7 @@ pub enum RotationLaw {
     Spin(Vec3),
 }
 
-/// `(h |w|)^2` of [`RotationLaw::Chord`] beyond which no step is looked for: at 2 the discrete momentum about a principal axis is
+/// `(h |w|)^2` of what follows its chord beyond which no step is looked for: at 2 the discrete momentum about a principal axis is
 /// largest.
 const CHORD_DOMAIN: f64 = 2.0;
 /// Largest `h |w|` that a step of it is looked for from, inside that domain.
@@ -479,46 +479,56 @@ impl RotationLaw {
         }
     }
 
-    /// Is a step looked for at this `(h |w|)^2`? Not at a NaN.
+    /// Is a step looked for at this `h w`? Not at a NaN.
     #[inline(always)]
-    pub(crate) fn contains(&self, square: f64) -> bool {
+    pub(crate) fn contains(&self, w: &Vec3, h: f64) -> bool {
+        let square = h * h * w.norm_squared();
         match self {
             Self::Chord => square < CHORD_DOMAIN,
-            _ => square < EXACT_DOMAIN,
+            Self::Ball => square < EXACT_DOMAIN,
+            Self::Spin(_) => square < EXACT_DOMAIN && self.chord_turn(w, h).powi(2) < CHORD_DOMAIN,
         }
     }
 
-    /// The same of a turn, with the square of twice its vector part.
+    /// The same of a turn, with twice its vector part by the interval.
     #[inline(always)]
-    pub(crate) fn contains_turn(&self, square: f64, s: f64) -> bool {
+    pub(crate) fn contains_turn(&self, omega: &Vec3, h: f64, s: f64) -> bool {
         match self {
-            Self::Chord => square < CHORD_DOMAIN,
-            _ => s > EXACT_SCALAR,
+            Self::Chord => h * h * omega.norm_squared() < CHORD_DOMAIN,
+            Self::Ball => s > EXACT_SCALAR,
+            Self::Spin(_) => s > EXACT_SCALAR && self.chord_turn(omega, h).powi(2) < CHORD_DOMAIN,
         }
     }
 
-    /// Largest `h |w|` that a step is looked for from.
+    /// `h w` relative to the largest that a step is looked for from.
     #[inline(always)]
-    pub(crate) fn start(&self) -> f64 {
+    pub(crate) fn beyond_start(&self, w: &Vec3, h: f64) -> f64 {
+        let turn = h.abs() * w.norm();
         match self {
-            Self::Chord => CHORD_START,
-            _ => EXACT_START,
+            Self::Chord => turn / CHORD_START,
+            Self::Ball => turn / EXACT_START,
+            Self::Spin(_) => (turn / EXACT_START).max(self.chord_turn(w, h) / CHORD_START),
         }
     }
 
-    /// Largest `h w` about an axis of what is planned.
-    pub(crate) fn planned(&self) -> f64 {
+    /// Largest `h w` about a unit axis, body frame, of what is planned.
+    pub(crate) fn planned(&self, axis: &Vec3) -> f64 {
         match self {
             Self::Chord => CHORD_PLANNED,
-            _ => EXACT_START,
+            Self::Ball => EXACT_START,
+            Self::Spin(_) => {
+                let tilt = self.chord_turn(axis, 1.0);
+                EXACT_START.min(CHORD_PLANNED / tilt)
+            }
         }
     }
 
-    /// The bound of `h |w|` of steps that are looked for.
-    pub(crate) fn domain(&self) -> f64 {
+    /// The bounds of `h |w|` of steps that are looked for, and of its part across the axis of a spin.
+    pub(crate) fn domain(&self) -> (f64, Option<f64>) {
         match self {
-            Self::Chord => CHORD_DOMAIN.sqrt(),
-            _ => EXACT_DOMAIN.sqrt(),
+            Self::Chord => (CHORD_DOMAIN.sqrt(), None),
+            Self::Ball => (EXACT_DOMAIN.sqrt(), None),
+            Self::Spin(_) => (EXACT_DOMAIN.sqrt(), Some(CHORD_DOMAIN.sqrt())),
         }
     }
 

@@ -506,3 +506,42 @@ fn an_interrupted_simulation_keeps_what_it_has() {
     assert_eq!(folder.table("t.csv").1.len() as u64, steps + 1);
     assert_eq!(names(&v["files"]), ["t.csv"]);
 }
+
+/// The chord of a turn that is too large for it is told with its body, and avoided by substeps; spins that are exact need neither.
+#[test]
+fn large_turns_are_told() {
+    let folder = Folder::new("simulate_turns");
+    let file = |rotation: &str| {
+        format!(
+            r#"
+title = "a brick turns"
+time_step = 0.03
+horizon = 0.6
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.bodies.brick]
+mass = 2.0
+inertia = [0.01, 0.02, 0.025]
+free = true
+{rotation}
+[initial]
+brick = {{ angular_velocity = [0.0, 0.0, 30.0] }}
+"#
+        )
+    };
+    folder.write("brick.toml", &file(""));
+    folder.write(
+        "spins.toml",
+        &file("rotation = { spin_about = [0.0, 0.0, 1.0] }"),
+    );
+    let coarse = folder.run(&["simulate", "brick.toml", "--substeps", "1"]);
+    coarse
+        .ended(0)
+        .says(&["body `brick` turned by 1.06", "18.8 %"]);
+    let divided = folder.run(&["simulate", "brick.toml"]).ended(0);
+    assert!(!divided.err.contains("turned by"), "{}", divided.err);
+    assert!(divided.out.contains("2.00 per step"), "{}", divided.out);
+    let exact = folder.run(&["simulate", "spins.toml", "--substeps", "1"]);
+    let exact = exact.ended(0);
+    assert!(!exact.err.contains("turned by"), "{}", exact.err);
+}

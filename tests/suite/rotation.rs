@@ -64,7 +64,6 @@ fn ball(radius: f64, angle: f64) -> Case {
     let skin = ContactSpec::new(5.0).shape(Shape::Sphere(radius));
     let body = BodySpec::new(0.7)
         .shape(Shape::Sphere(radius))
-        .rotation(Rotation::Ball)
         .free()
         .contact("skin", skin);
     let builder = MechanismBuilder::new()
@@ -117,18 +116,12 @@ fn balls_roll_down() {
 /// A wheel spins as fast as it was started, and speeds up as its torque says, exactly.
 #[test]
 fn wheels_on_axles_are_exact() {
-    let wheel = BodySpec::new(2.0)
-        .shape(Shape::Cylinder {
-            radius: 0.3,
-            length: 0.05,
-        })
-        .rotation(Rotation::Spin);
-    let gyro = BodySpec::new(2.0)
-        .inertia([0.07, 0.05, 0.05])
-        .rotation(Rotation::Spin);
-    let ball = BodySpec::new(1.0)
-        .shape(Shape::Sphere(0.2))
-        .rotation(Rotation::Ball);
+    let wheel = BodySpec::new(2.0).shape(Shape::Cylinder {
+        radius: 0.3,
+        length: 0.05,
+    });
+    let gyro = BodySpec::new(2.0).inertia([0.07, 0.05, 0.05]);
+    let ball = BodySpec::new(1.0).shape(Shape::Sphere(0.2));
     let z = [0.0, 0.0, 1.0];
     let blades = BodySpec::new(0.1)
         .inertia([1e-3, 1e-5, 1.005e-3])
@@ -168,12 +161,10 @@ fn wheels_on_axles_are_exact() {
 
 /// A heavy top on its tip, of this spin.
 fn top(spin: f64, tilt: f64, radius: f64) -> Case {
-    let body = BodySpec::new(0.5)
-        .shape(Shape::Cylinder {
-            radius,
-            length: 0.02,
-        })
-        .rotation(Rotation::Spin);
+    let body = BodySpec::new(0.5).shape(Shape::Cylinder {
+        radius,
+        length: 0.02,
+    });
     let tip = JointSpec::new(JointKind::Spherical, "top").anchors([0.0; 3], [0.0, 0.0, -0.08]);
     Case {
         builder: MechanismBuilder::new()
@@ -207,12 +198,10 @@ fn tops_precess() {
 /// A rotor in two gimbals.
 fn gimbals(spin: f64) -> Case {
     let ring = |inertia| BodySpec::new(0.3).inertia(inertia);
-    let rotor = BodySpec::new(1.0)
-        .shape(Shape::Cylinder {
-            radius: 0.05,
-            length: 0.02,
-        })
-        .rotation(Rotation::Spin);
+    let rotor = BodySpec::new(1.0).shape(Shape::Cylinder {
+        radius: 0.05,
+        length: 0.02,
+    });
     let on = |child: &str, parent: &str, axis| {
         JointSpec::new(JointKind::Revolute, child)
             .parent(parent)
@@ -263,9 +252,7 @@ fn quadrotor(rate: f64, blades: bool) -> Case {
                 .inertia([2e-5, 2.1e-5, 4e-5])
                 .rotation(Rotation::SpinAbout([0.0, 0.0, 1.0]))
         } else {
-            BodySpec::new(0.01)
-                .inertia([2e-5, 2e-5, 4e-5])
-                .rotation(Rotation::Spin)
+            BodySpec::new(0.01).inertia([2e-5, 2e-5, 4e-5])
         };
         let shaft = JointSpec::new(JointKind::Revolute, &name)
             .parent("frame")
@@ -325,16 +312,14 @@ fn momentum_and_energy_stay() {
     let named = Rotation::SpinAbout([0.36, 0.48, 0.8]);
     for integrator in BOTH {
         for (inertia, rotation, w) in [
-            ([1.0, 1.0, 1.0], Rotation::Ball, [3.0, -20.0, 40.0]),
-            ([1.0, 1.0, 1.7], Rotation::Spin, [0.5, 0.3, 60.0]),
-            ([1.0, 1.0, 1.7], Rotation::Spin, [9.0, 3.0, 30.0]),
-            ([1.0, 2.0, 2.0], Rotation::Spin, [90.0, 3.0, 2.0]),
-            ([1.0, 1.8, 2.5], named, [3.0, 5.0, 9.0]),
+            ([1.0, 1.0, 1.0], None, [3.0, -20.0, 40.0]),
+            ([1.0, 1.0, 1.7], Some(Rotation::Spin), [0.5, 0.3, 60.0]),
+            ([1.0, 1.0, 1.7], Some(Rotation::Spin), [9.0, 3.0, 30.0]),
+            ([1.0, 2.0, 2.0], Some(Rotation::Spin), [90.0, 3.0, 2.0]),
+            ([1.0, 1.8, 2.5], Some(named), [3.0, 5.0, 9.0]),
         ] {
-            let body = BodySpec::new(1.0)
-                .inertia(inertia)
-                .free()
-                .rotation(rotation);
+            let mut body = BodySpec::new(1.0).inertia(inertia).free();
+            body.rotation = rotation;
             let builder = MechanismBuilder::new().gravity([0.0; 3]).body("body", body);
             let rates = [&[0.1, 0.2, 0.3], &w[..]].concat();
             let q = vec![0.0; 6];

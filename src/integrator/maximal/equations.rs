@@ -247,8 +247,8 @@ impl Equations for Maximal {
         let bodies = self.mechanism.bodies.iter().enumerate();
         bodies
             .flat_map(|(b, body)| {
-                let largest = body.rotation.planned() / h.abs();
-                (6 * b + 3..6 * b + 6).map(move |i| (i, largest))
+                let axes = [Vec3::x(), Vec3::y(), Vec3::z()];
+                (6 * b + 3..).zip(axes.map(|axis| body.rotation.planned(&axis) / h.abs()))
             })
             .collect()
     }

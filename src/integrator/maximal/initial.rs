@@ -114,7 +114,7 @@ impl Maximal {
             let turn = old.q.inverse() * new.q;
             let law = &self.mechanism.bodies[b].rotation;
             let w = law.velocity(&turn, h);
-            if !law.contains((h * w).norm_squared()) {
+            if !law.contains(&w, h) {
                 return Err(self.turned_too_far(b, (h * w).norm()));
             }
             Ok(((new.x - old.x) / h, w))
@@ -166,7 +166,7 @@ impl Maximal {
             residual: turn,
             message: format!(
                 "turned by h |w| = {turn:.3} in the interval before the start, and steps are for less than {:.3}; start slower, or with a shorter interval",
-                self.mechanism.bodies[body].rotation.domain()
+                self.mechanism.bodies[body].rotation.domain().0
             ),
         }
     }

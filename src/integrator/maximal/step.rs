@@ -112,11 +112,11 @@ impl Maximal {
         w.newton.trial[..n].copy_from_slice(&w.knot.before);
         for b in 0..self.body_count() {
             let omega = &mut w.newton.trial[6 * b + 3..6 * b + 6];
-            let turn = w.knot.at.h().abs() * Vec3::from_column_slice(omega).norm();
-            let start = w.model.bodies[b].rotation.start();
-            if turn > start {
+            let law = &w.model.bodies[b].rotation;
+            let beyond = law.beyond_start(&Vec3::from_column_slice(omega), w.knot.at.h());
+            if beyond > 1.0 {
                 // a longer interval than the one before: start inside the domain
-                omega.iter_mut().for_each(|o| *o *= start / turn);
+                omega.iter_mut().for_each(|o| *o /= beyond);
             }
         }
     }
@@ -292,11 +292,11 @@ impl Maximal {
     }
 
     pub(super) fn outside_domain(&self, w: &Work) -> Option<usize> {
-        let h2 = w.knot.at.h().powi(2);
+        let h = w.knot.at.h();
         // a NaN is outside, too
         (0..self.body_count()).find(|b| {
-            let turn = h2 * vec3(&w.newton.trial, 6 * b + 3).norm_squared();
-            !w.model.bodies[*b].rotation.contains(turn)
+            let omega = vec3(&w.newton.trial, 6 * b + 3);
+            !w.model.bodies[*b].rotation.contains(&omega, h)
         })
     }
 

@@ -6,7 +6,7 @@ use crate::dynamics::{Charts, Differentiable, KnotPoint, LinearModel, Step};
 use crate::integrator::Mechanical;
 use crate::mechanism::samples::Source;
 use crate::mechanism::{Freedom, MechanismBuilder};
-use crate::spatial::{Pose, increment, increment_scalar};
+use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
 #[test]
@@ -481,8 +481,10 @@ fn a_start_in_motion_was_where_its_rates_say() {
         let moved: Vec<f64> = rates.iter().map(|r| h * r).collect();
         let old = m.earlier(&q, &moved).expect("near").q;
         let velocities = s.interval_velocities(&x0, 0.0);
-        for ((now, then), (v, w)) in rest(&q).iter().zip(rest(&old)).zip(&velocities) {
-            let back = increment(w, -h, increment_scalar(w, h));
+        let both = rest(&q).into_iter().zip(rest(&old)).zip(&velocities);
+        for (((now, then), (v, w)), body) in both.zip(&m.bodies) {
+            let law = &body.rotation;
+            let back = law.increment(w, -h, law.scalar(w, h));
             assert!((now.x - v * h - then.x).amax() < 1e-12);
             assert!((then.q.inverse() * now.q * back).imag().amax() < 1e-12);
         }

@@ -239,15 +239,24 @@ impl Equations for Minimal {
 
     fn domain(&self, h: f64) -> Vec<(usize, f64)> {
         // rates are twice the sines of half their turns
-        let largest = |law: &RotationLaw| match law {
-            RotationLaw::Chord => law.planned(),
-            _ => 2.0 * (0.5 * law.planned()).sin(),
+        let largest = |law: &RotationLaw, axis: &Vec3| match law {
+            RotationLaw::Chord => law.planned(axis),
+            _ => 2.0 * (0.5 * law.planned(axis)).sin(),
         };
-        let of = |n: &super::Node| {
-            let most = largest(&self.mechanism.bodies[n.body].rotation) / h.abs();
-            (n.first + n.slides..n.first + n.count()).map(move |i| (i, most))
-        };
-        self.nodes.iter().flat_map(of).collect()
+        let mut out = vec![];
+        for n in &self.nodes {
+            let j = &self.mechanism.joints[n.joint];
+            let law = &self.mechanism.bodies[n.body].rotation;
+            let turns = j.directions.iter().filter(|d| d.freedom.turns());
+            for (i, d) in (n.first + n.slides..).zip(turns) {
+                let axis = match n.reversed {
+                    true => d.unit,
+                    false => j.offset_matrix.tr_mul(&d.unit),
+                };
+                out.push((i, largest(law, &axis) / h.abs()));
+            }
+        }
+        out
     }
 
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {

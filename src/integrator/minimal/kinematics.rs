@@ -195,7 +195,7 @@ impl Minimal {
                 scalar = near.scalar * own - 0.25 * h * h * near.omega.dot(&a);
             }
             // a joint's own turn that is too far is no number, which is inside nothing
-            if !k.law.contains_turn(h * h * omega.norm_squared(), scalar) {
+            if !k.law.contains_turn(&omega, h, scalar) {
                 return Some(node.body);
             }
             let [first, second] = k.arms;

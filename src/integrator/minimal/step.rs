@@ -275,12 +275,10 @@ impl Minimal {
     }
 }
 
-/// The largest square of a turn where the trial leads, by that which a step is looked for from.
+/// The largest turn where the trial leads, by that which a step is looked for from.
 fn fastest(w: &Work, h: f64) -> f64 {
     let each = w.knot.iter().zip(&w.trial);
-    each.fold(0.0, |m, (k, to)| {
-        m.max(h * h * to.omega.norm_squared() / k.law.start().powi(2))
-    })
+    each.fold(0.0, |m, (k, to)| m.max(k.law.beyond_start(&to.omega, h)))
 }
 
 pub(super) fn largest(v: &[f64]) -> f64 {

@@ -244,3 +244,23 @@ fn torque_free(law: RotationLaw) {
     }
     assert!((spatial(&w, &q) - start).norm() < 5e-13);
 }
+
+/// Where a step is looked for, the momentum grows with the turn: no second turn has the same.
+#[test]
+fn momenta_grow_within_the_domain() {
+    let j = Mat3::from_diagonal(&Vec3::new(1.0, 1.0, 1.7));
+    for law in [RotationLaw::Chord, RotationLaw::Spin(Vec3::z())] {
+        for axis in [Vec3::x(), Vec3::z()] {
+            let p = |t: f64| {
+                let w = axis * t;
+                law.momentum(&w, &j, 1.0, law.scalar(&w, 1.0)).dot(&axis)
+            };
+            let inside = (1..300).map(|i| 0.01 * f64::from(i));
+            let inside: Vec<f64> = inside.filter(|t| law.contains(&(axis * *t), 1.0)).collect();
+            assert!(inside.len() > 130);
+            for t in inside {
+                assert!(p(t) > p(t - 0.01), "{law:?} about {axis:?} at {t}");
+            }
+        }
+    }
+}
