@@ -1,6 +1,6 @@
 //! Random trees over a floor, simulated for a second by both integrators: what fails and why, substeps, iterations.
 //!
-//! `cargo run --release --example trees -- [list] [minimal | maximal] [TREES [FIRST SEED]]`
+//! `cargo run --release --example trees -- [list] [cylinders] [minimal | maximal] [TREES [FIRST SEED]]`
 
 #[allow(dead_code, reason = "shared with tests")]
 #[path = "common/drops.rs"]
@@ -11,11 +11,15 @@ mod trees;
 
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use trees::{BOTH, Outcome, Tree};
+use trees::{BOTH, Outcome, Shapes, Tree};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     let list = arguments.next_if(|a| a == "list").is_some();
+    let shapes = match arguments.next_if(|a| a == "cylinders") {
+        Some(_) => Shapes::WithCylinders,
+        None => Shapes::Without,
+    };
     let only = arguments.next_if(|a| BOTH.contains(&a.as_str()));
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |a| a.parse());
     let (count, first) = (number(1000)?, number(0)?);
@@ -24,8 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .filter(|n| only.as_ref().is_none_or(|o| o == n))
         .collect();
     let run = |seed| {
-        let tree = Tree::new(seed);
-        let each: Vec<Outcome> = names.iter().map(|name| tree.run(name)).collect();
+        let tree = Tree::of(seed, shapes);
+        let each: Vec<Outcome> = names.iter().map(|name| { let t = std::time::Instant::now(); let o = tree.run(name);
+            let dt = t.elapsed().as_secs_f64();
+            if dt > 0.3 || o.failure.is_some() || o.grew.is_some() || o.stats.most_iterations > 300 { eprintln!("{name} {seed}: {dt:.2} s, {:?}, grew {:?}, {} steps, {:.1} parts, most {} its", o.failure.as_ref().map(|e| e.to_string()), o.grew, o.stats.steps, o.substeps(), o.stats.most_iterations); }
+            o }).collect();
         each
     };
     let all: Vec<Vec<Outcome>> = (first..first + count).into_par_iter().map(run).collect();

@@ -17,6 +17,15 @@ pub const STEPS: usize = 100;
 /// Both integrators.
 pub const BOTH: [&str; 2] = ["minimal", "maximal"];
 
+/// Shapes of the bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shapes {
+    /// Spheres, boxes and capsules.
+    Without,
+    /// Cylinders as well.
+    WithCylinders,
+}
+
 /// A random tree and its start.
 #[derive(Clone, Debug)]
 pub struct Tree {
@@ -69,18 +78,32 @@ impl Source {
 }
 
 impl Tree {
-    /// The tree of a seed.
+    /// The tree of a seed, of spheres, boxes and capsules.
     pub fn new(seed: u64) -> Self {
+        Self::of(seed, Shapes::Without)
+    }
+
+    /// The tree of a seed.
+    pub fn of(seed: u64, shapes: Shapes) -> Self {
         let s = &mut Source::new(seed);
         let count = 1 + s.below(8);
-        let mut builder = MechanismBuilder::new();
+        // its height follows from the bodies
+        let mut builder = MechanismBuilder::new().half_space("floor", HalfSpaceSpec::default());
         for i in 0..count {
             let (mass, size) = (s.scale(0.01, 10.0), s.scale(0.05, 0.3));
-            let shape = match s.below(3) {
+            let kinds = match shapes {
+                Shapes::Without => 3,
+                Shapes::WithCylinders => 4,
+            };
+            let shape = match s.below(kinds) {
                 0 => Shape::Sphere(0.5 * size),
                 1 => Shape::Box([0.0; 3].map(|_| size * s.between(0.3, 1.0))),
-                _ => Shape::Capsule {
+                2 => Shape::Capsule {
                     radius: 0.2 * size,
+                    length: size,
+                },
+                _ => Shape::Cylinder {
+                    radius: 0.3 * size,
                     length: size,
                 },
             };
@@ -103,18 +126,14 @@ impl Tree {
             builder = builder.joint(&format!("j{i}"), joint(s, kind, &parent, &child, size));
         }
         builder = with_limits(s, builder);
-        let free = builder.build().expect("a tree");
+        let probe = builder.build().expect("a tree over a floor");
         let (mut q, mut rates) = (vec![], vec![]);
-        for _ in free.tree_ids() {
+        for _ in probe.tree_ids() {
             q.push(s.between(-0.3, 0.3));
             rates.push(s.between(-1.0, 1.0));
         }
         // the floor lies below all bodies
         let clearance = s.between(0.01, 0.3);
-        let probe = builder
-            .clone()
-            .half_space("floor", HalfSpaceSpec::default());
-        let probe = probe.build().expect("a tree over a floor");
         let gap = lowest(&probe, &probe.forward(&q));
         let floor = HalfSpaceSpec {
             offset: if gap.is_finite() {
