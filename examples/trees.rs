@@ -29,10 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     let run = |seed| {
         let tree = Tree::of(seed, shapes);
-        let each: Vec<Outcome> = names.iter().map(|name| { let t = std::time::Instant::now(); let o = tree.run(name);
-            let dt = t.elapsed().as_secs_f64();
-            if dt > 0.3 || o.failure.is_some() || o.grew.is_some() || o.stats.most_iterations > 300 { eprintln!("{name} {seed}: {dt:.2} s, {:?}, grew {:?}, {} steps, {:.1} parts, most {} its", o.failure.as_ref().map(|e| e.to_string()), o.grew, o.stats.steps, o.substeps(), o.stats.most_iterations); }
-            o }).collect();
+        let each: Vec<Outcome> = names.iter().map(|name| tree.run(name)).collect();
         each
     };
     let all: Vec<Vec<Outcome>> = (first..first + count).into_par_iter().map(run).collect();

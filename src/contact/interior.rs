@@ -50,6 +50,10 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
+/// Iterations without a residual half as large, after which it is rounding where they change velocities by no more than this part of
+/// the largest. Newton's method doubles the digits of each.
+const FLAT: usize = 2;
+const ROUNDING: f64 = 1e-9;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
 const PART: f64 = 0.995;
@@ -83,6 +87,9 @@ struct Flow {
     refined: Option<f64>,
     /// The body whose turn bounded the last step.
     bounded: Option<usize>,
+    /// The least residual, m/s, and iterations since it last fell by half.
+    least: f64,
+    flat: usize,
 }
 
 impl Flow {
@@ -98,6 +105,8 @@ impl Flow {
             leaves: 0.0,
             refined: None,
             bounded: None,
+            least: f64::INFINITY,
+            flat: 0,
         }
     }
 }
@@ -170,18 +179,21 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         solved.map(|()| self.stats)
     }
 
-    /// Tries to stay as in the step before, then a warm and a cold start, then curves around what stopped them.
+    /// Tries to stay as in the step before, then a warm and a cold start, then one that joints allow, then curves around what stopped
+    /// them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
         // what bounces does not go on as before
         if warm && !self.layout.elastic && self.stay(y, kappa)? {
             return Ok(());
         }
         let mut failed = None;
-        for warm in [true, false].into_iter().skip(usize::from(!warm)) {
-            if warm {
-                self.warm_start(y, kappa);
-            } else {
-                self.cold_start(1.0);
+        for start in usize::from(!warm)..3 {
+            match start {
+                0 => self.warm_start(y, kappa),
+                1 => _ = self.cold_start(1.0, false),
+                // with light bodies forces alone are so far from the joints that no step length is left
+                _ if self.cold_start(1.0, true) => {}
+                _ => break,
             }
             match self.follow(kappa, PART) {
                 Err(error) if error.may_retry() => failed = Some(error),
@@ -267,6 +279,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let p = self.progress(kappa, floor);
             // what a start leaves of a small residual, at every step, would add up
             let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
+            if p.residual < 0.5 * flow.least {
+                (flow.least, flow.flat) = (p.residual, 0);
+            } else {
+                flow.flat += 1;
+            }
             if !(p.done && starts)
                 && let Some(end) = self.end(&flow, &p)
             {
@@ -303,7 +320,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn end(&mut self, flow: &Flow, p: &Progress) -> Option<Result<(), Failed>> {
         let stuck = flow.iterations >= self.most || flow.stalled == STALLED;
         // as near as rounding lets it come
-        if p.done || (stuck && p.usable) {
+        if p.done || (stuck && p.usable) || self.is_rounding(flow, p) {
             self.arrived(p);
             return Some(Ok(()));
         }
@@ -321,6 +338,18 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }))
     }
 
+    /// Is what is left rounding of the rows, however small the inertias that turn it into velocities? Full steps of Newton's method
+    /// neither lower the residual nor change the velocities by more than that.
+    fn is_rounding(&self, flow: &Flow, p: &Progress) -> bool {
+        if !(p.settled && flow.last == 1.0 && flow.flat >= FLAT) {
+            return false;
+        }
+        let c = self.step.contacts();
+        let most = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        // c.last is the iterate before
+        most(&c.delta) < ROUNDING * (1.0 + most(&c.last))
+    }
+
     fn arrived(&mut self, p: &Progress) {
         self.stats.residual = p.residual;
         self.stats.rounded = usize::from(!p.done || p.rounded);
@@ -334,11 +363,13 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
         // stiff friction makes the factors lose digits, which the end feels
-        let refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF;
+        // the general factors lose digits of light bodies' rows
+        let pivoted = flow.ending > PIVOTED;
+        let refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF || pivoted;
         flow.refined = refined.then_some(flow.leaves);
         self.step.assemble(refined);
         let blame = p.row.min(self.step.residual().len() - 1);
-        let pivots = (flow.ending > PIVOTED).then_some(blame);
+        let pivots = pivoted.then_some(blame);
         self.step.factor(pivots)?;
         self.stats.fallbacks += usize::from(self.step.has_pivots());
         Ok(())

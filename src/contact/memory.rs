@@ -89,6 +89,11 @@ impl Memory {
         self.idle = true;
     }
 
+    /// Takes contacts out of the step prepared, or not; were they out?
+    pub(crate) fn replace_idle(&mut self, idle: bool) -> bool {
+        std::mem::replace(&mut self.idle, idle)
+    }
+
     /// Every element with its facets.
     pub(super) fn each<'a>(
         &'a mut self,

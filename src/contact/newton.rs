@@ -80,6 +80,12 @@ pub(crate) trait NewtonSystem {
     /// Writes unknowns that forces alone lead to.
     fn begin(&mut self, out: &mut [f64]);
 
+    /// The same where forces alone would tear joints apart: velocities that joints allow to first order, without contacts. False where
+    /// [`NewtonSystem::begin`] has joints in it, or there are none.
+    fn begin_jointly(&mut self, _out: &mut [f64]) -> bool {
+        false
+    }
+
     /// Writes the unknowns of a step, its velocities being those of the state where they are not given, as zeros; are they given?
     fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool;
 

@@ -153,7 +153,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     pub(super) fn go_around(&mut self, kappa: f64) -> Result<(), Failed> {
         let mut failed = None;
         for value in STARTS {
-            self.cold_start(value);
+            self.cold_start(value, true);
             match self.go_from(Point::down(value), kappa) {
                 Ok(true) => return Ok(()),
                 // it would be the same curve from higher up
@@ -183,7 +183,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// From little friction to all of it on a level, and from there down the central path.
     fn go_by_friction(&mut self, level: f64, kappa: f64) -> Result<bool, Failed> {
         self.hold(&Point::rough(level));
-        self.cold_start(1.0);
+        self.cold_start(1.0, true);
         let done = self.go_from(Point::rough(level), 1.0);
         self.take_share(1.0);
         if let Ok(true) = done {

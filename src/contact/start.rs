@@ -9,10 +9,14 @@ const WARMEST: f64 = 10.0;
 const WARMTH: f64 = 10.0;
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Velocities from the forces alone; contacts on the central path at `nu`.
-    pub(super) fn cold_start(&mut self, nu: f64) {
+    /// Velocities from the forces alone, or those that joints allow; contacts on the central path at `nu`. False where joints make no
+    /// difference.
+    pub(super) fn cold_start(&mut self, nu: f64, jointly: bool) -> bool {
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        self.step.begin(&mut start);
+        let done = jointly && self.step.begin_jointly(&mut start);
+        if !done {
+            self.step.begin(&mut start);
+        }
         self.limit_turns(&mut start);
         self.begin_at(start);
         for e in &mut self.step.contacts_mut().elements {
@@ -23,6 +27,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.start(sides, nu);
         }
+        done
     }
 
     /// Velocities and impulses of the step before, evaluated; are they those of a step that is known?

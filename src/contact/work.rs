@@ -34,6 +34,18 @@ impl Layout {
         }
     }
 
+    /// Adds the wrenches of the impulses at hand.
+    pub(crate) fn add_impulses(&self, memory: &Memory, rows: &mut [f64]) {
+        if memory.idle {
+            return;
+        }
+        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+            for (row, size) in e.rows().into_iter().zip(e.local.impulses()) {
+                add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
+            }
+        }
+    }
+
     fn has_struck(&self, y: &[f64]) -> bool {
         let mut blows = y.get(self.blows()).unwrap_or(&[]).chunks_exact(BLOW);
         blows.any(|b| bounced(b[0]))

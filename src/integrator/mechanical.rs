@@ -5,7 +5,9 @@
 
 use super::reading::{ReadFrom, Reading, reading};
 use crate::contact::ContactWork;
-use crate::dynamics::{Dynamics, Frame, Inputs, KnotPoint, QuantityId, StepError, StepFailure};
+use crate::dynamics::{
+    Dynamics, Frame, Inputs, Knot, KnotPoint, QuantityId, StepError, StepFailure,
+};
 use crate::mechanism::{
     Adjoint, CoordinateId, Efforts, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
     Quantity, Rows, Unheld, Vec6, vec3,
@@ -182,8 +184,18 @@ pub trait Mechanical: Dynamics + Sized {
         1
     }
 
+    /// Impulses of a step that [`Mechanical::swing`] wants beyond its unknowns, behind them; by default none are.
+    fn tensions(&self) -> usize {
+        0
+    }
+
+    /// Writes these for the step made last, from the knot `at`, which the memory holds.
+    fn write_tensions(&self, at: &Knot, w: &mut Self::Work, out: &mut [f64]) {
+        let _ = (at, w, out);
+    }
+
     /// What swings fastest about a knot, under springs and under the forces that hold joints together; `seen.y` are the unknowns
-    /// of the step before, empty where there is none, whose forces acted for `weight` (s): half of the two intervals that meet
+    /// of the step before, with the [tensions](Mechanical::tensions) behind where they are known, empty where there is none, whose forces acted for `weight` (s): half of the two intervals that meet
     /// where it starts. A bound where that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
     /// `h omega < 2`.
     ///

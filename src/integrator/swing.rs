@@ -3,17 +3,23 @@
 //! For a body alone, `omega^2` is at most the sum over its joints of the force times its lever (and the torque), over the
 //! smallest moment of inertia, and for springs of their stiffness times `row M^-1 row'`. That needs no solve and is 1.3 to 6
 //! times too large, the more the lighter the body.
+//!
+//! Where the bound alarms, power iteration gives the mode itself. With the forces `F` of an interval as given, the step's change of
+//! velocity by a displacement `dz` is `dv = h P M^-1 (dF/dz) dz`, `P` the projection onto the joints' tangent: a mode of
+//! `-P M^-1 dF/dz` with the eigenvalue `omega^2` is stable while `h omega < 2`. What turns `F` with `z` is a joint's impulse, whose
+//! direction and lever turn with the bodies, beside springs and efforts. An integrator gives `P M^-1` by the factors of its step's
+//! matrix at rest: the number of substeps is the same for all.
 
 use super::mechanical::Swing;
-use crate::mechanism::{Mechanism, Row, compliance, damper_shares};
+use crate::mechanism::{Coupling, Mat6, Mechanism, Row, Vec6, compliance, damper_shares, vec3};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
 /// are scaled, where the largest eigenvalues are close to each other.
-pub(super) const ITERATIONS: usize = 30;
+const ITERATIONS: usize = 30;
 
 /// Parts of a vector that spread evenly, -1/2 to 1/2: multiples of the golden ratio.
-pub(super) fn spread(i: usize) -> f64 {
+fn spread(i: usize) -> f64 {
     (0.618_033_988_749_895 * (i + 1) as f64).fract() - 0.5
 }
 
@@ -69,6 +75,148 @@ fn dampers(m: &mut Mechanism) -> impl Iterator<Item = (&mut f64, bool)> {
     });
     let lines = m.springs.iter_mut().map(|s| (&mut s.damping, s.implicit));
     joints.chain(lines)
+}
+
+/// Twice the kinetic energy of a body, of six velocities each.
+pub(super) fn energy(m: &Mechanism, v: &[f64], b: usize) -> f64 {
+    let (body, x, turn) = (&m.bodies[b], vec3(v, 6 * b), vec3(v, 6 * b + 3));
+    body.mass * x.norm_squared() + turn.dot(&(body.inertia * turn))
+}
+
+fn six(v: &[f64], b: usize) -> Vec6 {
+    Vec6::from_column_slice(&v[6 * b..6 * b + 6])
+}
+
+/// How impulses at a knot turn with the bodies, and the vectors of the power iteration.
+#[derive(Debug, Default)]
+pub(super) struct Turning {
+    /// Of joints, springs between points and actuators: parent, child, and their wrenches by their displacements.
+    pairs: Vec<(Option<usize>, usize, Coupling)>,
+    /// The wrench on a body by the displacement of another one.
+    others: Vec<(usize, usize, Mat6)>,
+    displacement: Vec<f64>,
+    wrench: Vec<f64>,
+    velocity: Vec<f64>,
+}
+
+impl Turning {
+    /// Takes what joints, springs and actuators exert at `poses`. Forces act for `half`; `winding` is a joint's unwound angle, `impulses`
+    /// those of its constraint, none where it has no rows.
+    pub fn collect<'a>(
+        &mut self,
+        (m, poses, half): (&Mechanism, &[Pose], f64),
+        winding: impl Fn(usize) -> f64,
+        impulses: impl Fn(usize) -> Option<&'a [f64]>,
+        efforts: impl Iterator<Item = f64>,
+    ) {
+        self.pairs.clear();
+        self.others.clear();
+        for (index, j) in m.joints.iter().enumerate() {
+            let (a, b) = m.ends(j, poses);
+            let mut c = Coupling::default();
+            if j.has_springs() {
+                j.add_spring_derivative(winding(index), half, a, b, &mut c);
+            }
+            if let Some(impulses) = impulses(index) {
+                j.add_wrench_derivative(impulses, 1.0, a, b, &mut c);
+            }
+            self.pairs.push((j.parent, j.child, c));
+        }
+        for s in &m.springs {
+            let mut c = Coupling::default();
+            s.add_derivative(half, 0.0, m.pose(poses, s.parent), &poses[s.child], &mut c);
+            self.pairs.push((s.parent, s.child, c));
+        }
+        for (a, effort) in m.actuators.iter().zip(efforts) {
+            let (parent, child) = m.driven(a);
+            let mut c = Coupling::default();
+            let ends = (m.pose(poses, parent), &poses[child]);
+            a.add_derivative(half * effort, &m.joints, ends, &mut c);
+            self.pairs.push((parent, child, c));
+        }
+    }
+
+    /// Adds what constraints and potentials over several bodies exert: `factor` times the blocks by pairs of their bodies, by rows.
+    pub fn add(&mut self, bodies: &[usize], factor: f64, blocks: &[Mat6]) {
+        for (on, row) in bodies.iter().zip(blocks.chunks_exact(bodies.len())) {
+            let each = bodies.iter().zip(row);
+            (self.others).extend(each.map(|(by, block)| (*on, *by, block * factor)));
+        }
+    }
+
+    /// Minus the change of the wrenches by the displacement.
+    fn turn(&mut self) {
+        let (d, out) = (&self.displacement, &mut self.wrench);
+        out.fill(0.0);
+        let mut take = |body: usize, wrench: Vec6| {
+            let own = out[6 * body..6 * body + 6].iter_mut();
+            own.zip(wrench.iter()).for_each(|(o, w)| *o -= w);
+        };
+        for (parent, child, c) in &self.pairs {
+            let by = six(d, *child);
+            take(*child, c.bb.0 * by);
+            if let Some(parent) = *parent {
+                let by_parent = six(d, parent);
+                take(*child, c.ba.0 * by_parent);
+                take(parent, c.aa.0 * by_parent + c.ab.0 * by);
+            }
+        }
+        for (on, by, block) in &self.others {
+            take(*on, block * six(d, *by));
+        }
+    }
+
+    /// The fastest mode, with impulses of an interval `h`. `solve` gives the change of the bodies' velocities by wrenches on them, along
+    /// what the joints leave free; six numbers a body each. `of` are the mechanism and its inverse inertias in the memory `w`.
+    pub fn power_iteration<W>(
+        &mut self,
+        w: &mut W,
+        of: impl Fn(&W) -> (&Mechanism, &[Mat3]),
+        h: f64,
+        solve: impl Fn(&mut W, &[f64], &mut [f64]),
+    ) -> Option<Swing> {
+        let (m, inverse) = of(w);
+        let n = m.bodies.len();
+        for v in [&mut self.displacement, &mut self.wrench, &mut self.velocity] {
+            v.resize(6 * n, 0.0);
+        }
+        // as much energy in every freedom of every body
+        for (b, body) in m.bodies.iter().enumerate() {
+            for i in 0..6 {
+                let size = if i < 3 {
+                    body.mass
+                } else {
+                    1.0 / inverse[b][(i - 3, i - 3)]
+                };
+                self.displacement[6 * b + i] = spread(6 * b + i) / size.sqrt();
+            }
+        }
+        let along = |m: &Mechanism, v: &[f64]| (0..n).map(|b| energy(m, v, b)).sum::<f64>();
+        let mut found = None;
+        for _ in 0..ITERATIONS {
+            self.turn();
+            solve(w, &self.wrench, &mut self.velocity);
+            let (m, _) = of(w);
+            let before = along(m, &self.displacement);
+            let after = along(m, &self.velocity);
+            if !(after.is_finite() && after > 0.0 && before > 0.0) {
+                break;
+            }
+            let rate = ((after / before).sqrt() / h).sqrt();
+            let (body, _) = most((0..n).map(|b| energy(m, &self.velocity, b)));
+            found = Some(Swing {
+                rate,
+                bound: rate,
+                body,
+                turn: 0.0,
+            });
+            let scale = 1.0 / after.sqrt();
+            for (d, v) in self.displacement.iter_mut().zip(&self.velocity) {
+                *d = scale * v;
+            }
+        }
+        found
+    }
 }
 
 /// The bound, with what the actuators exert (`efforts`), and a sum over the rows of a joint's constraint times the forces of its

@@ -627,6 +627,14 @@ impl Mechanical for System {
         of!(self, s => s.parts_after(y))
     }
 
+    fn tensions(&self) -> usize {
+        of!(self, s => s.tensions())
+    }
+
+    fn write_tensions(&self, at: &Knot, w: &mut SystemWork, out: &mut [f64]) {
+        with!(self, w, (s, w) => s.write_tensions(at, w, out));
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,

@@ -20,16 +20,18 @@ impl<S: Mechanical> Divided<S> {
         for i in 0..n {
             let (before, after) = w.between.split_at_mut(i);
             let (past, own) = w.unknowns.split_at_mut(i);
-            let (x, next, y) = (before.last().map_or(x, |x| x), &mut after[0], &mut own[0]);
+            let ny = self.inner_dims.ny;
+            let (x, next) = (before.last().map_or(x, |x| x), &mut after[0]);
+            let y = &mut own[0][..ny];
             let at = Self::part(&seen.at, share, n, i);
             match past.last() {
                 None => {
-                    y.copy_from_slice(&seen.y[..self.inner_dims.ny]);
+                    y.copy_from_slice(&seen.y[..ny]);
                     let here = KnotPoint { at, x, y, ..*seen };
                     self.inner.advance(&here, own_work, next)?;
                 }
                 Some(past) => {
-                    y.copy_from_slice(past);
+                    y.copy_from_slice(&past[..ny]);
                     self.inner.step(&at, x, seen.u, seen.p, own_work, next, y)?;
                 }
             }

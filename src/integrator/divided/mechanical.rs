@@ -93,18 +93,25 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         w: &mut Self::Work,
     ) -> Result<Swing, StepError> {
         let (x, share) = self.split(seen.x);
-        let n = self.inner_dims.ny;
+        let DividedWork { own, guess, .. } = w;
+        let y = match seen.y.is_empty() {
+            true => &[],
+            false => {
+                self.before(seen.y, guess);
+                &guess[..]
+            }
+        };
         let before = KnotPoint {
             at: Self::part(&seen.at, share, 1, 0),
             x,
-            y: seen.y.get(n..2 * n).unwrap_or(&[]),
+            y,
             ..*seen
         };
         let weight = match seen.y.is_empty() {
             true => weight,
             false => self.weight(seen.y),
         };
-        self.inner.swing(&before, weight, above, &mut w.own)
+        self.inner.swing(&before, weight, above, own)
     }
 
     fn certify(&self, w: &mut Self::Work) {

@@ -10,8 +10,8 @@
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
-//! acted in the last, and how far the bound was above the swing when that was last estimated: it is again where the bound
-//! grows. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! acted in the last, how far the bound was above the swing when that was last estimated (it is again where the bound
+//! grows), and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod derivative;
@@ -82,7 +82,7 @@ impl<S: Mechanical> Divided<S> {
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * inner_dims.ny + 3,
+                ny: 2 * inner_dims.ny + 3 + inner.tensions(),
                 ..inner_dims
             },
             inner: Box::new(inner),
@@ -117,6 +117,14 @@ impl<S: Mechanical> Divided<S> {
             h_prev: if i == 0 { share * at.h_prev } else { h },
             h,
         }
+    }
+
+    /// Unknowns and tensions of the last part of a step.
+    fn before(&self, y: &[f64], out: &mut [f64]) {
+        let ny = self.inner_dims.ny;
+        let (of_last, tensions) = out.split_at_mut(ny);
+        of_last.copy_from_slice(&y[ny..2 * ny]);
+        tensions.copy_from_slice(&y[2 * ny + 3..]);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -178,13 +186,17 @@ impl<S: Mechanical> Divided<S> {
                 &mut after[0]
             };
             let (past, own) = w.unknowns.split_at_mut(i);
-            let y = &mut own[0];
-            y.copy_from_slice(past.last().unwrap_or(&w.guess));
+            let y = &mut own[0][..self.inner_dims.ny];
+            y.copy_from_slice(&past.last().unwrap_or(&w.guess)[..self.inner_dims.ny]);
             let at = Self::part(&seen.at, share, n, i);
             let one = self
                 .inner
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
             stats = stats.then(&one);
+            if i + 1 == n {
+                let tensions = &mut own[0][self.inner_dims.ny..];
+                self.inner.write_tensions(&at, &mut w.own, tensions);
+            }
         }
         stats.parts = n;
         Ok(stats)
@@ -193,7 +205,8 @@ impl<S: Mechanical> Divided<S> {
     /// Makes room for so many parts.
     fn grow(&self, n: usize, w: &mut DividedWork<S::Work>) {
         while w.unknowns.len() < n {
-            w.unknowns.push(vec![0.0; self.inner_dims.ny]);
+            let own = self.inner_dims.ny + self.inner.tensions();
+            w.unknowns.push(vec![0.0; own]);
             w.between.push(vec![0.0; self.inner_dims.nx]);
         }
     }
@@ -230,7 +243,7 @@ impl<S: Mechanical> Step for Divided<S> {
             certified: false,
             between: vec![],
             unknowns: vec![],
-            guess: vec![0.0; d.ny],
+            guess: vec![0.0; d.ny + self.inner.tensions()],
             inputs: d.inputs(),
             outputs: d.outputs(),
         };
@@ -249,7 +262,7 @@ impl<S: Mechanical> Step for Divided<S> {
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         let (d, (inner, share)) = (&self.inner_dims, self.split(x));
-        w.guess.copy_from_slice(&y[d.ny..2 * d.ny]);
+        self.before(y, &mut w.guess);
         let seen = KnotPoint {
             at: *at,
             x,
@@ -308,8 +321,10 @@ impl<S: Mechanical> Step for Divided<S> {
             }
         };
         last[0] = 1.0 / n as f64;
-        y[..d.ny].copy_from_slice(&w.unknowns[0]);
-        y[d.ny..2 * d.ny].copy_from_slice(&w.unknowns[n - 1]);
+        let (of_last, tensions) = w.unknowns[n - 1].split_at(d.ny);
+        y[..d.ny].copy_from_slice(&w.unknowns[0][..d.ny]);
+        y[d.ny..2 * d.ny].copy_from_slice(of_last);
+        y[2 * d.ny + 3..].copy_from_slice(tensions);
         y[2 * d.ny] = n as f64;
         let last = Self::part(at, share, n, n - 1);
         y[2 * d.ny + 1] = 0.5 * (last.h_prev + last.h);

@@ -1,7 +1,7 @@
 //! The mechanical interface of a system with held controls: that of the inner system, read out with the previous control.
 
 use super::{Held, HeldWork};
-use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
+use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, StepError};
 use crate::integrator::mechanical::{
     ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
 };
@@ -175,6 +175,14 @@ impl<S: Mechanical> Mechanical for Held<S> {
 
     fn parts_after(&self, y: &[f64]) -> usize {
         self.inner.parts_after(y)
+    }
+
+    fn tensions(&self) -> usize {
+        self.inner.tensions()
+    }
+
+    fn write_tensions(&self, at: &Knot, w: &mut Self::Work, out: &mut [f64]) {
+        self.inner.write_tensions(at, &mut w.own, out);
     }
 
     fn swing(

@@ -298,6 +298,7 @@ impl Maximal {
             blow: None,
             contacts_left: vec![0.0; self.contacts.unknowns()],
             dampings: vec![],
+            turning: crate::integrator::swing::Turning::default(),
             jacobian: None,
         }
     }

@@ -48,6 +48,30 @@ impl NewtonSystem for Stepping<'_> {
         }
     }
 
+    fn begin_jointly(&mut self, out: &mut [f64]) -> bool {
+        let (s, w) = (self.system, &mut *self.w);
+        let n = 6 * s.body_count();
+        if out.len() == n {
+            return false;
+        }
+        s.start_from_old_velocities(w);
+        w.newton.trial[n..].fill(0.0);
+        let idle = w.contacts.replace_idle(true);
+        s.evaluate(w);
+        s.assemble_and_keep(w, false);
+        let mut done = s.try_factor(w).is_ok();
+        if done {
+            s.newton_direction(w, false);
+            let each = w.newton.trial.iter().zip(&w.newton.delta);
+            for (o, (t, d)) in out.iter_mut().zip(each) {
+                *o = t - d;
+                done &= o.is_finite();
+            }
+        }
+        w.contacts.replace_idle(idle);
+        done
+    }
+
     fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool {
         let n = 6 * self.system.body_count();
         let known = y[..n].iter().any(|v| *v != 0.0);

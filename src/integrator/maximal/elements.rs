@@ -54,7 +54,7 @@ pub(super) struct Memory {
     turn: Vec<Vec6>,
     turn_next: Vec<Vec6>,
     /// Derivatives of the impulses' wrenches and of the potentials' gradients by the configuration.
-    hessian: Vec<Mat6>,
+    pub(super) hessian: Vec<Mat6>,
     /// Scratch of one element.
     poses: Vec<Pose>,
     unit: Vec<f64>,
@@ -475,7 +475,7 @@ impl Maximal {
 
     /// Bodies, blocks and factor of every wrench that turns with the configuration: `dr/dz` is the factor times the
     /// blocks.
-    fn turning<'a>(
+    pub(super) fn turning<'a>(
         &'a self,
         m: &'a Mechanism,
         half: f64,

@@ -33,10 +33,10 @@
 //! Such a step, and one that ends near flat, is solved again from a start that closes the loops on the branch of the knot.
 //! If both jump, joints are compliant if the knot is near flat; otherwise the step fails with [`StepFailure::Branch`].
 
-use super::swing::energy_of;
 use super::{JointSlots, Maximal, Work};
 use crate::contact::may_retry;
 use crate::dynamics::{SolvedStep, StepError, StepFailure, StepStats};
+use crate::integrator::swing::energy;
 use crate::mechanism::add_wrench;
 use crate::spatial::Vec3;
 
@@ -323,7 +323,7 @@ impl Maximal {
         w.newton.residual[n..].copy_from_slice(&w.newton.delta[n..]);
         self.newton_direction(w, false);
         let energy: f64 = (0..self.body_count())
-            .map(|b| energy_of(w, &w.newton.delta, b))
+            .map(|b| energy(&w.model, &w.newton.delta, b))
             .sum();
         w.newton.trial.copy_from_slice(&w.newton.y);
         self.evaluate(w);

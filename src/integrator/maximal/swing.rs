@@ -1,24 +1,9 @@
-//! The fastest swing about a knot: of springs, and of what joints hold under tension.
-//!
-//! With the forces `F` of an interval as given, the step's change of velocity by a displacement `dz` is
-//! `dv = h P M^-1 (dF/dz) dz`, `P` the projection onto the joints' tangent: a mode of `-P M^-1 dF/dz` with the eigenvalue
-//! `omega^2` is stable while `h omega < 2`. What turns `F` with `z` is a joint's impulse, whose direction and lever turn with the
-//! bodies, beside springs and efforts.
-//!
-//! Where a [bound](swing::bound) alarms, the factors of the step's matrix give the mode itself by power iteration.
+//! The fastest swing about a knot: of springs, and of what joints hold under tension. [`Turning`](swing::Turning) has the mode.
 
-use super::linear::six;
 use super::{Maximal, Work};
 use crate::dynamics::{KnotPoint, Place, Stage, StepError};
 use crate::integrator::{mechanical::Swing, swing};
 use crate::mechanism::Row;
-
-/// Twice the kinetic energy of a body, of six velocities each.
-pub(super) fn energy_of(w: &Work, v: &[f64], b: usize) -> f64 {
-    let (body, six) = (&w.model.bodies[b], six(v, b));
-    let (x, turn) = (six.fixed_rows::<3>(0), six.fixed_rows::<3>(3));
-    body.mass * x.norm_squared() + turn.dot(&(body.inertia * turn))
-}
 
 impl Maximal {
     /// [`Mechanical::swing`](crate::integrator::Mechanical::swing) of the mechanism as it is applied.
@@ -90,62 +75,49 @@ impl Maximal {
         )
     }
 
-    fn energy_along(&self, w: &Work, v: &[f64]) -> f64 {
-        (0..self.body_count()).map(|b| energy_of(w, v, b)).sum()
-    }
-
-    /// The mode itself, at the unknowns in `w.newton.trial`.
+    /// The mode itself, with the impulses in `w.newton.trial`.
     fn power_iteration(&self, h: f64, w: &mut Work) -> Option<Swing> {
         let n = 6 * self.body_count();
+        let mut turning = std::mem::take(&mut w.turning);
+        let trial = &w.newton.trial;
+        turning.collect(
+            (&w.model, &w.knot.poses, h),
+            |joint| self.winding_of[joint].map_or(0.0, |i| w.knot.winding[i]),
+            |joint| {
+                let s = self.slots[joint]?;
+                Some(&trial[s.offset..s.offset + w.model.joints[joint].rows()])
+            },
+            w.knot.control.iter().copied(),
+        );
+        self.turn_elements(w);
+        for (bodies, first, factor) in self.turning(&w.model, h) {
+            let blocks = &w.elements.hessian[first..first + bodies.len().pow(2)];
+            turning.add(bodies, -factor, blocks);
+        }
+        w.newton.trial[..n].fill(0.0);
         self.evaluate(w);
         self.assemble_and_keep(w, false);
-        self.try_factor(w).ok()?;
-        self.turn_elements(w);
-        w.adjoint.coupled = false;
-        let mut d = std::mem::take(&mut w.observation.inputs);
-        let (mut rhs, mut out) = (
-            std::mem::take(&mut w.newton.delta),
-            std::mem::take(&mut w.newton.y),
-        );
-        d.clear();
-        // as much energy in every freedom of every body
-        for (b, body) in w.model.bodies.iter().enumerate() {
-            for i in 0..6 {
-                let size = if i < 3 {
-                    body.mass
-                } else {
-                    1.0 / w.inverse_inertia[b][(i - 3, i - 3)]
-                };
-                d.x[6 * b + i] = swing::spread(6 * b + i) / size.sqrt();
-            }
-        }
-        let mut found = None;
-        for _ in 0..swing::ITERATIONS {
-            let before = self.energy_along(w, &d.x);
-            self.change_bodies(w, &d, &mut rhs);
-            // displacements along the joints: their rows alone project
-            rhs[n..].fill(0.0);
-            self.solve_once(w, &rhs, &mut out, false);
-            let after = self.energy_along(w, &out);
-            if !(after.is_finite() && after > 0.0 && before > 0.0) {
-                break;
-            }
-            let square = (after / before).sqrt() / h;
-            let (body, _) = swing::most((0..self.body_count()).map(|b| energy_of(w, &out, b)));
-            found = Some(Swing {
-                rate: square.sqrt(),
-                bound: square.sqrt(),
-                body,
-                turn: 0.0,
-            });
-            let scale = 1.0 / after.sqrt();
-            for (x, v) in d.x[..n].iter_mut().zip(&out) {
-                *x = scale * v;
-            }
-        }
-        d.clear();
-        w.observation.inputs = d;
-        (w.newton.delta, w.newton.y) = (rhs, out);
+        let found = match self.try_factor(w) {
+            Ok(()) => turning.power_iteration(
+                w,
+                |w| (&w.model, &w.inverse_inertia),
+                h,
+                |w, wrench, velocity| {
+                    let (mut rhs, mut out) = (
+                        std::mem::take(&mut w.newton.delta),
+                        std::mem::take(&mut w.newton.y),
+                    );
+                    rhs[..n].copy_from_slice(wrench);
+                    // displacements along the joints: their rows alone project
+                    rhs[n..].fill(0.0);
+                    self.solve_once(w, &rhs, &mut out, false);
+                    velocity.copy_from_slice(&out[..n]);
+                    (w.newton.delta, w.newton.y) = (rhs, out);
+                },
+            ),
+            Err(_) => None,
+        };
+        w.turning = turning;
         found
     }
 }

@@ -6,6 +6,7 @@ use super::{elements, jacobian};
 use crate::block::Fallback;
 use crate::contact;
 use crate::dynamics::Place;
+use crate::integrator::swing::Turning;
 use crate::mechanism::{Coupling, Mechanism, Relative, Row};
 use crate::spatial::{Mat3, Pose};
 
@@ -29,6 +30,7 @@ pub struct Work {
     pub(super) contacts_left: Vec<f64>,
     /// The dampers' values while an estimate of the fastest swing scales them.
     pub(super) dampings: Vec<f64>,
+    pub(super) turning: Turning,
     /// Memory of the linear model of trees, once asked for.
     pub(super) jacobian: Option<Box<jacobian::Jacobian>>,
 }

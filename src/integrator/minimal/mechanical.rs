@@ -562,6 +562,14 @@ impl Mechanical for Minimal {
         Ok(false)
     }
 
+    fn tensions(&self) -> usize {
+        self.mechanism.reaction_count()
+    }
+
+    fn write_tensions(&self, at: &Knot, w: &mut Work, out: &mut [f64]) {
+        self.tensions_of(at, w, out);
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,

@@ -85,8 +85,10 @@ fn read(s: &Minimal, at: &Knot, x: &[f64], w: &mut Work) -> f64 {
         y,
     };
     s.evaluate_knot(&knot, needs, w).expect("a state");
-    let moves = w.trial.iter().map(|to| (to.velocity, to.omega));
-    0.5 * s.energies(w, moves).sum::<f64>()
+    let each = w.knot.iter().zip(&w.trial);
+    let twice = each
+        .map(|(k, to)| k.mass * to.velocity.norm_squared() + to.omega.dot(&(k.inertia * to.omega)));
+    0.5 * twice.sum::<f64>()
 }
 
 /// Both make the same motion, but for an error of second order.

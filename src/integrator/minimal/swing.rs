@@ -1,18 +1,19 @@
-//! The fastest swing about a knot: of springs, and of what joints hold under tension, which turns with the bodies.
+//! The fastest swing about a knot: of springs, and of what joints hold under tension. [`Turning`](swing::Turning) has the mode.
 //!
-//! With what acts for a while `h` held, momenta among it, a displacement of the knot changes the residual by its own geometry alone
-//! (and by springs); what the factors make of that is the change of the rates, `h omega^2` times the displacement in a mode.
+//! What joints exert follows from the rates: [`Minimal::tensions_of`] writes it behind a step, as maximal coordinates have it among their
+//! unknowns. Where it is not known, one iteration of the step without contacts, limits and friction predicts it.
 
 use super::Minimal;
+use super::contact::six;
+use super::forces::to_world;
 use super::work::Work;
-use crate::dynamics::{Knot, KnotPoint, StepError};
+use crate::dynamics::{Knot, KnotPoint, Step, StepError};
 use crate::integrator::{mechanical::Swing, swing};
-use crate::mechanism::Row;
-use crate::spatial::{Mat3, Vec3};
+use crate::mechanism::{Mat6, Row};
+use crate::spatial::Mat3;
 
 impl Minimal {
-    /// [`Mechanical::swing`](crate::integrator::Mechanical::swing) of the mechanism as it is applied. What the joints exert is that of
-    /// one iteration of the step between two intervals `h`.
+    /// [`Mechanical::swing`](crate::integrator::Mechanical::swing) of the mechanism as it is applied.
     pub(super) fn fastest_swing(
         &self,
         seen: &KnotPoint,
@@ -28,16 +29,15 @@ impl Minimal {
         self.prepare(&at, seen.x, seen.u, w)?;
         let turns = w.knot.iter().zip(&w.past);
         let turn = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
-        self.guess(&seen.x[self.positions..], h, w);
-        if self.factor(w, h).is_ok() {
-            self.solve(w, h);
-            w.kept.copy_from_slice(&w.rates);
-            self.take(1.0, h, w);
-            if (self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)).is_some() {
-                self.guess(&seen.x[self.positions..], h, w);
+        let known = Step::dims(self).ny;
+        match seen.y.get(known..).filter(|tensions| !tensions.is_empty()) {
+            Some(tensions) => {
+                w.observation.reactions.copy_from_slice(tensions);
+                let (_, impulses) = self.beyond_rates(&seen.y[..known]);
+                w.geared.impulses.copy_from_slice(impulses);
             }
+            None => self.predict(seen, h, w),
         }
-        self.react_at(h, h, w);
         for (inverse, body) in w.inverse_inertia.iter_mut().zip(&w.model.bodies) {
             *inverse = body.inertia.try_inverse().unwrap_or_else(Mat3::zeros);
         }
@@ -83,57 +83,85 @@ impl Minimal {
         })
     }
 
-    /// The mode itself, at the rates in `w.rates`.
-    fn power_iteration(&self, at: &Knot, x: &[f64], w: &mut Work) -> Option<Swing> {
-        let mut l = Self::lend(w);
-        let mut d = std::mem::take(&mut w.inputs);
-        self.couple(w);
-        l.at = *at;
-        self.differentiate(x, w, &mut l);
-        l.holds_momenta = true;
-        d.clear();
-        for (i, d) in d.x[..self.freedoms].iter_mut().enumerate() {
-            *d = swing::spread(i);
-        }
-        self.gears.level(&w.model, &mut d.x);
-        let mut found = None;
-        if self.factor(w, at.h).is_ok() {
-            for _ in 0..swing::ITERATIONS {
-                l.rho[1].fill(0.0);
-                self.push_residual(w, &mut l, &d);
-                let before = self.energies(w, l.flow.iter().map(|f| f.z)).sum::<f64>();
-                self.solve_rows(w, &mut l);
-                let after = self.energies(w, w.wrenches.iter().copied()).sum::<f64>();
-                if !(after.is_finite() && after > 0.0 && before > 0.0) {
-                    break;
-                }
-                let square = (after / before).sqrt() / at.h;
-                let (node, _) = swing::most(self.energies(w, w.wrenches.iter().copied()));
-                found = Some(Swing {
-                    rate: square.sqrt(),
-                    bound: square.sqrt(),
-                    body: self.nodes[node].body,
-                    turn: 0.0,
-                });
-                let scale = 1.0 / after.sqrt();
-                for (d, rho) in d.x.iter_mut().zip(&l.rho[1]) {
-                    *d = scale * rho;
-                }
+    /// What joints exert in one iteration of the step between two intervals `h`.
+    fn predict(&self, seen: &KnotPoint, h: f64, w: &mut Work) {
+        self.guess(&seen.x[self.positions..], h, w);
+        if self.factor(w, h).is_ok() {
+            self.solve(w, h);
+            w.kept.copy_from_slice(&w.rates);
+            self.take(1.0, h, w);
+            if (self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial)).is_some() {
+                self.guess(&seen.x[self.positions..], h, w);
             }
         }
-        l.holds_momenta = false;
-        d.clear();
-        (w.linear, w.inputs) = (Some(l), d);
-        found
+        self.react_at(h, h, w);
     }
 
-    /// Twice the kinetic energy of each body at velocities, world axes.
-    pub(super) fn energies<'a>(
-        &self,
-        w: &'a Work,
-        velocities: impl Iterator<Item = (Vec3, Vec3)> + 'a,
-    ) -> impl Iterator<Item = f64> + 'a {
-        let each = w.knot.iter().zip(velocities);
-        each.map(|(k, (v, turn))| k.mass * v.norm_squared() + turn.dot(&(k.inertia * turn)))
+    /// Impulses of the joints' constraints in the step made last, from the knot `at`, which the memory holds.
+    pub(super) fn tensions_of(&self, at: &Knot, w: &mut Work, out: &mut [f64]) {
+        if !self.contacts.is_empty() {
+            let mut rows = std::mem::take(&mut w.touching.rows);
+            rows.fill(0.0);
+            (self.contacts).add_impulses(&w.touching.memory, &mut rows);
+            for (node, k) in self.nodes.iter().zip(&mut w.knot) {
+                k.touch = to_world(&w.poses[node.body].r, &six(&rows, node.body));
+            }
+            w.touching.rows = rows;
+        }
+        self.react_at(0.5 * (at.h_prev + at.h), at.h, w);
+        out.copy_from_slice(&w.observation.reactions);
+    }
+
+    /// The mode itself, with what joints exert in `w.observation.reactions`.
+    fn power_iteration(&self, at: &Knot, x: &[f64], w: &mut Work) -> Option<Swing> {
+        let h = at.h;
+        let mut turning = std::mem::take(&mut w.turning);
+        let reactions = &w.observation.reactions;
+        turning.collect(
+            (&w.model, &w.poses, h),
+            |joint| self.winding_of(&self.nodes[self.node_of_joint[joint]], x),
+            |joint| Some(&reactions[self.reactions_of[joint].clone()]),
+            w.controls.iter().map(|c| c.0),
+        );
+        let m = &w.model;
+        for p in &m.potentials {
+            let n = p.bodies.len();
+            w.gathered.clear();
+            w.gathered.extend(p.bodies.iter().map(|b| w.poses[*b]));
+            w.hessian.resize(n * n, Mat6::zeros());
+            p.hessian(&w.gathered, &mut w.hessian[..n * n]);
+            turning.add(&p.bodies, -h, &w.hessian[..n * n]);
+        }
+        for (c, impulse) in m.constraints.iter().zip(&w.geared.impulses) {
+            let n = c.bodies.len();
+            w.gathered.clear();
+            w.gathered.extend(c.bodies.iter().map(|b| w.poses[*b]));
+            w.hessian.resize(n * n, Mat6::zeros());
+            let blocks = &mut w.hessian[..n * n];
+            c.hessian(&m.joints, &w.gathered, &[*impulse], blocks);
+            turning.add(&c.bodies, 1.0, blocks);
+        }
+        w.touching.acts = false;
+        w.rates.fill(0.0);
+        // at rest no body turns too far
+        let _ = self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
+        let found = match self.factor(w, h) {
+            Ok(()) => turning.power_iteration(
+                w,
+                |w| (&w.model, &w.inverse_inertia),
+                h,
+                |w, wrench, velocity| {
+                    self.take_rows(w, h, wrench, false);
+                    let mut rows = std::mem::take(&mut w.rows);
+                    rows.fill(0.0);
+                    self.substitute(w, &rows);
+                    w.rows = rows;
+                    self.give_changes(w, h, velocity, false);
+                },
+            ),
+            Err(_) => None,
+        };
+        w.turning = turning;
+        found
     }
 }

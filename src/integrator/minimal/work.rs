@@ -11,6 +11,7 @@ use super::mechanical::Observation;
 use super::pivots::Ball;
 use super::roots::Dense;
 use crate::dynamics::{Inputs, Outputs};
+use crate::integrator::swing::Turning;
 use crate::mechanism::{Mat6, Mechanism, Vec6};
 use crate::spatial::{Mat3, Pose, Quat, RotationLaw, Vec3};
 
@@ -54,6 +55,7 @@ pub struct Work {
     pub(super) scratch: Vec<f64>,
     /// The dampers' values while an estimate of the fastest swing scales them.
     pub(super) dampings: Vec<f64>,
+    pub(super) turning: Turning,
     pub(super) inputs: Inputs,
     pub(super) outputs: Outputs,
     pub(super) touching: Touching,
@@ -245,6 +247,7 @@ impl Minimal {
             inverse_inertia: vec![none; n],
             scratch: vec![0.0; n],
             dampings: vec![],
+            turning: Turning::default(),
             inputs: self.dims().inputs(),
             outputs: self.dims().outputs(),
             touching: Touching::new(self),
