@@ -44,6 +44,7 @@ mod planar;
 mod plugged;
 mod policies;
 mod problems;
+mod random_trees;
 mod receding;
 mod replays;
 mod resume;

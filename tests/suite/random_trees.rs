@@ -1,0 +1,68 @@
+//! Random trees over a floor move for a second at a time step of 0.01 s with default settings, with both integrators alike.
+
+use crate::trees::{BOTH, Outcome, Tree};
+use rayon::prelude::*;
+
+/// Deepest overlap of spheres, boxes and capsules, m.
+const DEEPEST: f64 = 1e-9;
+/// Iterations of a step. Those of [`SEEDS`] take 209 at most.
+const MOST: usize = 500;
+/// Trees that need little time. 17, 85 and 91 failed as read-outs in maximal coordinates, whose starts tore light bodies off their
+/// joints; 68 gained energy in joint coordinates, whose substeps missed it; 76 took 4065 iterations after it was solved to rounding.
+const SEEDS: [u64; 11] = [9, 13, 17, 18, 20, 23, 27, 68, 76, 85, 91];
+
+/// What is wrong with how a tree moved.
+fn fault(o: &Outcome) -> Option<String> {
+    match (&o.failure, o.grew) {
+        (Some(e), _) => Some(e.to_string()),
+        (None, Some(knot)) => Some(format!("energy changed at knot {knot}: {:?} J", o.energy)),
+        _ => (o.deepest > DEEPEST).then(|| format!("{:e} m deep", o.deepest)),
+    }
+}
+
+#[test]
+fn random_trees_move() {
+    SEEDS.into_par_iter().for_each(|seed| {
+        let tree = Tree::new(seed);
+        let outcomes = BOTH.map(|name| {
+            let o = tree.run(name);
+            let what = format!("tree {seed}, {name}");
+            assert_eq!(fault(&o), None, "{what}");
+            let most = o.stats.most_iterations;
+            assert!(most <= MOST, "{what}: {most} iterations");
+            o
+        });
+        let parts = outcomes.each_ref().map(|o| o.stats.parts);
+        assert_eq!(parts[0], parts[1], "tree {seed}: substeps");
+    });
+}
+
+/// Of the first hundred trees one fails with either integrator: 90, in whose impacts implicit dampers take part. Their work, `d v^2` over the
+/// interval behind, leaves out what they take of the impact, so that the energy check refuses it; the same error is 1.06, 0.25 and 0.065 J at
+/// 1, 0.2 and 0.05 ms. The goal is one in a thousand.
+#[test]
+#[ignore = "some minutes"]
+fn of_a_hundred_random_trees_one_fails() {
+    let (count, allowed) = (100, 1);
+    let all: Vec<_> = (0..count)
+        .into_par_iter()
+        .map(|seed| {
+            let tree = Tree::new(seed);
+            BOTH.map(|name| tree.run(name))
+        })
+        .collect();
+    for (i, name) in BOTH.into_iter().enumerate() {
+        let faults: Vec<_> = (0..count)
+            .zip(&all)
+            .filter_map(|(seed, o)| fault(&o[i]).map(|what| format!("tree {seed}: {what}")))
+            .collect();
+        let most = all.iter().map(|o| o[i].stats.most_iterations).max();
+        println!("{name}: {faults:#?}, {most:?} iterations at most");
+        assert!(faults.len() <= allowed, "{name}: {faults:#?}");
+    }
+    let differ = all
+        .iter()
+        .filter(|o| o[0].stats.parts != o[1].stats.parts)
+        .count();
+    println!("{differ} of {count} differ in substeps");
+}
