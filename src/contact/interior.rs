@@ -50,10 +50,10 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// Iterations without a residual half as large, after which it is rounding where they change velocities by no more than this part of
-/// the largest. Newton's method doubles the digits of each.
+/// Iterations with settled contacts and without a residual half as large, after which it is rounding where they change velocities by
+/// no more than this part of the largest. Newton's method doubles the digits of each.
 const FLAT: usize = 2;
-const ROUNDING: f64 = 1e-9;
+const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
 const PART: f64 = 0.995;
@@ -87,7 +87,7 @@ struct Flow {
     refined: Option<f64>,
     /// The body whose turn bounded the last step.
     bounded: Option<usize>,
-    /// The least residual, m/s, and iterations since it last fell by half.
+    /// The least residual since contacts are settled, m/s, and iterations since it last fell by half.
     least: f64,
     flat: usize,
 }
@@ -279,7 +279,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let p = self.progress(kappa, floor);
             // what a start leaves of a small residual, at every step, would add up
             let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
-            if p.residual < 0.5 * flow.least {
+            if !p.settled || p.residual < 0.5 * flow.least {
                 (flow.least, flow.flat) = (p.residual, 0);
             } else {
                 flow.flat += 1;
@@ -341,7 +341,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Is what is left rounding of the rows, however small the inertias that turn it into velocities? Full steps of Newton's method
     /// neither lower the residual nor change the velocities by more than that.
     fn is_rounding(&self, flow: &Flow, p: &Progress) -> bool {
-        if !(p.settled && flow.last == 1.0 && flow.flat >= FLAT) {
+        if !(flow.last == 1.0 && flow.flat >= FLAT) {
             return false;
         }
         let c = self.step.contacts();
@@ -362,8 +362,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn factor(&mut self, flow: &mut Flow, p: &Progress) -> Result<(), Failed> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
-        // stiff friction makes the factors lose digits, which the end feels
-        // the general factors lose digits of light bodies' rows
+        // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
         let pivoted = flow.ending > PIVOTED;
         let refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF || pivoted;
         flow.refined = refined.then_some(flow.leaves);
