@@ -59,9 +59,14 @@ fn solved(
         solution.parameters_at_bounds(&m.problem),
     );
     let (mut scenarios, mut costs) = (vec![], vec![]);
+    let mut decided = vec![];
     let solution = match m.is_plain {
-        true => solution,
+        true => {
+            decided.push(solution.trajectory.clone());
+            solution
+        }
         false => {
+            decided = m.decided(&solution.trajectory);
             let each = m.alone(&solution.trajectory)?;
             let first = each.first().cloned();
             if each.len() > 1 {
@@ -79,6 +84,7 @@ fn solved(
         bounds,
         solution,
         scenarios,
+        decided,
     })
 }
 
@@ -88,6 +94,8 @@ struct Solved {
     solution: Solution,
     /// Trajectories of all scenarios, where there are several.
     scenarios: Vec<Trajectory>,
+    /// The trajectory of each scenario, or of the only one, under its policy.
+    decided: Vec<Trajectory>,
     /// What each of these costs.
     costs: Vec<f64>,
     /// All parameters, with the bounds that they ended at.
@@ -302,7 +310,13 @@ pub fn run(
     let at = |(name, bound): (String, Option<Bound>)| Some((name, json!(bound?)));
     Ok(Outcome {
         method,
-        quality: qualities(model, &solution.trajectory, &found.scenarios, balances),
+        quality: qualities(
+            model,
+            &solution.trajectory,
+            &found.scenarios,
+            &found.decided,
+            balances,
+        ),
         costs: found.costs,
         at_bounds: names.clone().zip(bounds).filter_map(at).collect(),
         deviations: deviations(&solution, names.clone()),
@@ -320,6 +334,7 @@ fn qualities(
     model: &Model,
     only: &Trajectory,
     each: &[Trajectory],
+    decided: &[Trajectory],
     balances: Vec<Balance>,
 ) -> Vec<(String, Quality)> {
     let several = model.scenarios.iter().zip(each);
@@ -327,13 +342,14 @@ fn qualities(
     if all.is_empty() {
         all.push(("", model, only));
     }
-    let found = all
-        .into_iter()
-        .zip(balances)
-        .filter_map(|((name, m, t), b)| {
-            let quality = Quality::of(m, t, b).inspect(Quality::warn)?;
-            Some((name.to_owned(), quality))
-        });
+    let found =
+        all.into_iter()
+            .zip(decided)
+            .zip(balances)
+            .filter_map(|(((name, m, t), decided), b)| {
+                let quality = Quality::of(m, t, decided, b).inspect(Quality::warn)?;
+                Some((name.to_owned(), quality))
+            });
     found.collect()
 }
 

@@ -1,7 +1,7 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
 use super::report;
-use least_action::dynamics::{Knot, KnotPoint, Step, StepError, StepFailure};
+use least_action::dynamics::{Knot, KnotPoint, Observe, Step, StepError, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
 use least_action::integrator::{Controls, Mechanical, Substeps};
@@ -32,14 +32,20 @@ pub struct Quality {
     motion: f64,
     /// Length of the intervals, s: the largest.
     time_step: f64,
-    /// What the controls do then.
+    /// What the controls do then, and the order of the error: a policy that acts more often is late by less, of first order.
     controls: &'static str,
+    order: f64,
 }
 
 impl Quality {
     /// Of a trajectory of the model, with the trajectory's parameters, and of its energy balance; none where its first step
-    /// failed. A request to stop leaves the half time step out.
-    pub fn of(model: &Model, t: &Trajectory, balance: Balance) -> Option<Self> {
+    /// failed. `decided` is the same under the model's policy. A request to stop leaves the half time step out.
+    pub fn of(
+        model: &Model,
+        t: &Trajectory,
+        decided: &Trajectory,
+        balance: Balance,
+    ) -> Option<Self> {
         if t.steps() == 0 && !model.problem.intervals.is_empty() {
             // the first step failed
             return None;
@@ -53,10 +59,14 @@ impl Quality {
         };
         Some(Self {
             balance,
-            moved: halved(model, t),
+            moved: match model.policy.is_timeless() {
+                true => halved(&model.closed(), model, decided),
+                false => halved(&model.system, model, t),
+            },
             motion: motion(model, t),
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
-            controls: halved_controls(model.controls),
+            controls: halved_controls(model),
+            order: if model.policy.is_timeless() { 1.0 } else { 2.0 },
         })
     }
 
@@ -116,11 +126,11 @@ impl Quality {
         (self.motion > 0.0).then(|| moved.distance / self.motion)
     }
 
-    /// The time step that is small enough if this one is not: the error falls with its square, to [`FINE`]. Rounded down to one
+    /// The time step that is small enough if this one is not: the error falls to [`FINE`] with its power `order`. Rounded down to one
     /// digit.
     fn fine_step(&self) -> Option<f64> {
         let share = self.share().filter(|s| *s > FINE)?;
-        let h = self.time_step * (FINE / share).sqrt();
+        let h = self.time_step * (FINE / share).powf(1.0 / self.order);
         let digit = 10f64.powf(h.log10().floor());
         Some(((h / digit).floor() * digit * 1e12).round() / 1e12)
     }
@@ -246,19 +256,20 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
 }
 
 /// What the controls do at half of the time step.
-fn halved_controls(controls: Controls) -> &'static str {
-    match controls {
+fn halved_controls(model: &Model) -> &'static str {
+    match model.controls {
+        _ if model.policy.is_timeless() => "under the same policy",
         Controls::Held => "controls held",
         Controls::Linear => "controls interpolated",
     }
 }
 
-/// Simulates with every interval in two, under the same controls, and compares the ends.
-fn halved(model: &Model, t: &Trajectory) -> Result<Moved, &'static str> {
+/// Simulates with every interval in two, under the same controls, or the same policy if `dynamics` are under one, and compares the ends.
+fn halved<D: Observe>(dynamics: &D, model: &Model, t: &Trajectory) -> Result<Moved, &'static str> {
     let system = &model.system;
     let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
-    let mut fine = Trajectory::new(system, halves, t.state(0));
-    fine.before = t.before;
+    let mut fine = Trajectory::new(dynamics, halves, t.state(0));
+    (fine.before, fine.p) = (t.before, t.p.clone());
     let nu = fine.control(0).len();
     for k in 0..fine.steps() {
         let own = &mut fine.u[k * nu..(k + 1) * nu];
@@ -268,7 +279,7 @@ fn halved(model: &Model, t: &Trajectory) -> Result<Moved, &'static str> {
             next.for_each(|(u, next)| *u = 0.5 * (*u + next));
         }
     }
-    fine.roll(system, &mut system.work(), &mut RolloutStats::default())
+    fine.roll(dynamics, &mut dynamics.work(), &mut RolloutStats::default())
         .map_err(|e| match e.failure {
             StepFailure::Stopped => "was not simulated, since it was to stop",
             _ => "cannot be simulated",

@@ -51,8 +51,8 @@ const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
 /// Iterations with settled contacts and without a residual half as large, after which it is rounding where they change velocities by
-/// no more than this part of the largest. Newton's method doubles the digits of each.
-const FLAT: usize = 2;
+/// no more than this part of the largest. Newton's method doubles the digits in one, a direction that is not refined gains some.
+const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
@@ -320,7 +320,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn end(&mut self, flow: &Flow, p: &Progress) -> Option<Result<(), Failed>> {
         let stuck = flow.iterations >= self.most || flow.stalled == STALLED;
         // as near as rounding lets it come
-        if p.done || (stuck && p.usable) || self.is_rounding(flow, p) {
+        if p.done || (stuck && p.usable) || self.is_rounding(flow) {
             self.arrived(p);
             return Some(Ok(()));
         }
@@ -340,7 +340,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Is what is left rounding of the rows, however small the inertias that turn it into velocities? Full steps of Newton's method
     /// neither lower the residual nor change the velocities by more than that.
-    fn is_rounding(&self, flow: &Flow, p: &Progress) -> bool {
+    fn is_rounding(&self, flow: &Flow) -> bool {
         if !(flow.last == 1.0 && flow.flat >= FLAT) {
             return false;
         }

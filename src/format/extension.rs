@@ -11,7 +11,6 @@ use crate::dynamics::{Parameter, QuantityId, Remember, Step, StepError};
 use crate::integrator::{Mechanical, System};
 use crate::mechanism::Mechanism;
 use crate::rollout::Trajectory;
-use std::ops::Range;
 
 /// The system of a problem under its policy, with the rates of its controls, the parameters that the problem adds, its sums
 /// and formulas; of every scenario, side by side.
@@ -210,26 +209,35 @@ impl Model {
     /// # Errors
     /// When what the policy sees cannot be observed.
     pub fn alone(&self, t: &Trajectory) -> Result<Vec<Trajectory>, StepError> {
-        let all = self.extended();
-        let models = self.scenarios.iter().map(|s| &s.model);
-        let models: Vec<&Self> = match self.scenarios.len() {
-            0 => vec![self],
-            _ => models.collect(),
-        };
-        let each = models.into_iter().enumerate();
-        each.map(|(i, m)| {
-            let parts = [all.state_of(i), all.controls_of(i), all.unknowns_of(i)];
-            m.acted(t, parts)
+        let each = self.models().into_iter().zip(self.decided(t));
+        each.map(|(m, part)| {
+            let closed = m.closed();
+            closed.acted(&part, &mut closed.work())
         })
         .collect()
     }
 
-    /// A part of a trajectory, of the system alone, with the controls that acted in place of those that were decided.
-    fn acted(&self, t: &Trajectory, parts: [Range<usize>; 3]) -> Result<Trajectory, StepError> {
-        if matches!(self.policy, Acting::Open(_)) {
-            return Ok(t.part(&self.system, parts));
+    /// The same by its system under its policy ([`Model::closed`]), with the controls that the policy leaves open.
+    pub fn decided(&self, t: &Trajectory) -> Vec<Trajectory> {
+        let all = self.extended();
+        let each = self.models().into_iter().enumerate();
+        each.map(|(i, m)| {
+            let parts = [all.state_of(i), all.controls_of(i), all.unknowns_of(i)];
+            t.part(&m.closed(), parts)
+        })
+        .collect()
+    }
+
+    /// The system under its policy.
+    pub fn closed(&self) -> ClosedLoop<&System, &Acting> {
+        ClosedLoop::new(&self.system, &self.policy)
+    }
+
+    /// Each scenario, or the only one.
+    fn models(&self) -> Vec<&Self> {
+        match &self.scenarios[..] {
+            [] => vec![self],
+            all => all.iter().map(|s| &s.model).collect(),
         }
-        let closed = ClosedLoop::new(&self.system, &self.policy);
-        closed.acted(&t.part(&closed, parts), &mut closed.work())
     }
 }

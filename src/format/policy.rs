@@ -46,6 +46,13 @@ macro_rules! of {
     };
 }
 
+impl Acting {
+    /// Does what it does depend on what is seen alone, whatever the time step? The feedback of a file is about the states at its knots.
+    pub fn is_timeless(&self) -> bool {
+        matches!(self, Self::Tracking(_) | Self::Network(_))
+    }
+}
+
 impl Policy for Acting {
     fn sees(&self) -> &[QuantityId] {
         of!(self, p => p.sees())

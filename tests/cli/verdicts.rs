@@ -167,6 +167,49 @@ fn parameters_at_bounds_are_told() {
     assert_eq!(v["parameters_at_bounds"], expected, "{v:#}");
 }
 
+/// Gains are tried at half of the time step as they would be from a file: the policy acts at every knot.
+#[test]
+fn gains_are_tried_at_half_of_the_time_step() {
+    let folder = Folder::new("quality_gains");
+    let file = |step: f64, kp: f64, kd: f64| {
+        format!(
+            "time_step = {step}\nhorizon = 2.0\n[mechanism.bodies.bob]\nmass = 1.0\nshape = {{ sphere = 0.05 }}\n\
+             [mechanism.joints.hinge]\nkind = \"revolute\"\nchild = \"bob\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, -1]\n\
+             [mechanism.actuators.motor]\njoint = \"hinge\"\n[initial]\nhinge = 0.2\n\
+             [policy.gains]\nkp = {{ value = {kp:?}, bounds = [19.9, 20.1] }}\nkd = {{ value = {kd:?}, bounds = [4.9, 5.1] }}\n\
+             [[policy.loops]]\ncontrol = \"motor\"\njoint = \"hinge\"\nkp = \"kp\"\nkd = \"kd\"\n\
+             [[costs]]\nquantity = {{ joint = \"hinge\" }}\nweight = 1.0\n\
+             [[costs]]\nquantity = {{ control = \"motor\" }}\nweight = 0.001\n"
+        )
+    };
+    let tried = |step: f64| {
+        folder.write("gains.toml", &file(step, 20.0, 5.0));
+        let v = folder
+            .run(&["solve", "gains.toml", "--json"])
+            .ended(0)
+            .json();
+        let gain = |name: &str| number(&v["parameters"], name);
+        let end = |step: f64| {
+            folder.write("again.toml", &file(step, gain("kp"), gain("kd")));
+            let v = folder.json(&["simulate", "again.toml", "--json"]);
+            numbers(&v["final"]["bodies"]["bob"]["position"])
+        };
+        let (coarse, fine) = (end(step), end(0.5 * step));
+        let each = coarse.iter().zip(&fine).map(|(a, b)| (a - b).powi(2));
+        let (apart, told) = (
+            each.sum::<f64>().sqrt(),
+            number(&v["half_step"], "position"),
+        );
+        assert!((apart - told).abs() < 1e-3 * apart, "{apart:e} {told:e}");
+        told
+    };
+    // a policy that acts twice as often is late by half as much
+    let ratio = tried(0.04) / tried(0.02);
+    assert!((1.7..2.5).contains(&ratio), "{ratio}");
+    let run = folder.run(&["solve", "gains.toml"]).ended(0);
+    assert!(run.out.contains("under the same policy"), "{}", run.out);
+}
+
 /// A solution says how well its discretization holds.
 #[test]
 fn a_solution_tells_of_its_energy_and_of_half_of_the_time_step() {
