@@ -3,6 +3,7 @@
 
 use super::assembly::along;
 use super::progress::Progress;
+use super::start::Cold;
 use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, vec3};
@@ -179,21 +180,21 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         solved.map(|()| self.stats)
     }
 
-    /// Tries to stay as in the step before, then a warm and a cold start, then one that joints allow, then curves around what stopped
-    /// them.
+    /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
         // what bounces does not go on as before
         if warm && !self.layout.elastic && self.stay(y, kappa)? {
             return Ok(());
         }
         let mut failed = None;
-        for start in usize::from(!warm)..3 {
+        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
+        let cold = [Cold::Forces, Cold::Joints, Cold::State].map(Some);
+        let starts = warm.then_some(None).into_iter().chain(cold);
+        for start in starts {
             match start {
-                0 => self.warm_start(y, kappa),
-                1 => _ = self.cold_start(1.0, false),
-                // with light bodies forces alone are so far from the joints that no step length is left
-                _ if self.cold_start(1.0, true) => {}
-                _ => break,
+                None => self.warm_start(y, kappa),
+                Some(from) if self.cold_start(from, 1.0) => {}
+                Some(_) => continue,
             }
             match self.follow(kappa, PART) {
                 Err(error) if error.may_retry() => failed = Some(error),

@@ -10,6 +10,7 @@
 //! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
 use super::element::Sides;
+use super::start::Cold;
 use super::{Element, Failed, Memory, NewtonSystem, Solver};
 use crate::dynamics::StepFailure;
 
@@ -153,7 +154,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     pub(super) fn go_around(&mut self, kappa: f64) -> Result<(), Failed> {
         let mut failed = None;
         for value in STARTS {
-            self.cold_start(value, true);
+            self.cold_start(Cold::Joints, value);
             match self.go_from(Point::down(value), kappa) {
                 Ok(true) => return Ok(()),
                 // it would be the same curve from higher up
@@ -183,7 +184,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// From little friction to all of it on a level, and from there down the central path.
     fn go_by_friction(&mut self, level: f64, kappa: f64) -> Result<bool, Failed> {
         self.hold(&Point::rough(level));
-        self.cold_start(1.0, true);
+        self.cold_start(Cold::Joints, 1.0);
         let done = self.go_from(Point::rough(level), 1.0);
         self.take_share(1.0);
         if let Ok(true) = done {

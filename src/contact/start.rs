@@ -8,14 +8,35 @@ use crate::spatial::Vec3;
 const WARMEST: f64 = 10.0;
 const WARMTH: f64 = 10.0;
 
+/// What a cold start takes its velocities from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cold {
+    /// Forces alone.
+    Forces,
+    /// What joints allow of that, to first order.
+    Joints,
+    /// The state, as if nothing acted: efforts that contacts resist would throw light bodies far.
+    State,
+}
+
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Velocities from the forces alone, or those that joints allow; contacts on the central path at `nu`. False where joints make no
-    /// difference.
-    pub(super) fn cold_start(&mut self, nu: f64, jointly: bool) -> bool {
+    /// Velocities as told; contacts on the central path at `nu`. False where joints make no difference.
+    pub(super) fn cold_start(&mut self, from: Cold, nu: f64) -> bool {
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        let done = jointly && self.step.begin_jointly(&mut start);
-        if !done {
-            self.step.begin(&mut start);
+        let mut done = true;
+        match from {
+            Cold::Forces => self.step.begin(&mut start),
+            Cold::Joints => {
+                done = self.step.begin_jointly(&mut start);
+                if !done {
+                    self.step.begin(&mut start);
+                }
+            }
+            Cold::State => {
+                start.fill(0.0);
+                let none = start.clone();
+                self.step.begin_at(&none, &mut start);
+            }
         }
         self.limit_turns(&mut start);
         self.begin_at(start);
