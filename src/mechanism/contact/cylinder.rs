@@ -14,7 +14,7 @@ use super::crossing::{Crossing, Line};
 use super::manifold;
 use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
 use super::ring::{Kind, Part as Shape, Ring};
-use super::seam::Closed;
+use super::seam;
 use super::sway::Sway;
 use super::sweep::Sweep;
 use super::{Collider, Surface, Touch};
@@ -290,26 +290,6 @@ impl Pair<'_> {
         apart(self.of, self.now, n)
     }
 
-    /// Is a direction from the first to the second closed by a seam of either?
-    fn is_closed(&self, n: &Vec3) -> bool {
-        let (colliders, poses) = ([self.of.0, self.of.1], [self.now.0, self.now.1]);
-        (0..2).any(|side| {
-            let (c, pose) = (colliders[side], poses[side]);
-            if c.seams.is_empty() {
-                return false;
-            }
-            let Some(s) = c.solid() else {
-                return false;
-            };
-            let sign = [1.0, -1.0][side];
-            let world = |n: Vec3| pose.r * s.orientation * n * sign;
-            let size = reach(self.of.0).min(reach(self.of.1));
-            let above = |face: usize| self.apart(&world(s.of.faces[face].normal));
-            let closed = Closed::new(&s, size, above);
-            closed.blocks(&s, &(s.orientation.tr_mul(&pose.r.tr_mul(n)) * sign))
-        })
-    }
-
     /// Where the parts meet is within both, now or at the next knot.
     fn is_within(&self, [p, q]: [Part; 2], place: &Vec3) -> bool {
         let (a, b) = self.of;
@@ -326,7 +306,7 @@ impl Pair<'_> {
             return;
         };
         let touch = met.touch(self.now);
-        if self.is_closed(&touch.normal) {
+        if seam::is_closed(self.of, self.now, &touch.normal) {
             return;
         }
         let flat = met.is_flat(self.sway);

@@ -35,7 +35,7 @@ const PREFERRED: f64 = 1e-3;
 const OPEN: f64 = 0.5;
 
 /// How deep solids may overlap and still count as touching, m: what solids that lie level to each other differ by.
-const TOUCHING: f64 = 1e-6;
+pub(super) const TOUCHING: f64 = 1e-6;
 
 /// What a search found.
 #[derive(Clone, Copy, Debug)]

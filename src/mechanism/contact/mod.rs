@@ -384,19 +384,18 @@ impl Mechanism {
             }
         };
         let (of, ends) = self.sides((first, second), poses);
-        let sweep = Sweep::new(of, ends, ahead);
+        let sweep = || Sweep::new(of, ends, ahead);
+        let ahead_of = || [(of.0.body, ends.0), (of.1.body, ends.1)].map(|(b, p)| ahead.of(b, p));
         if !between::is_searched(of) {
-            if !sweep.is_fast() {
-                let next = || [(of.0, ends.0), (of.1, ends.1)].map(|(c, p)| ahead.of(c.body, p));
-                return between::at_seam(of, 0, ends, next).unwrap_or(Meeting::Surfaces);
+            if let Some(held) = between::at_seam(of, feature, ends, ahead_of) {
+                return held;
             }
             if last.pair != Some((first, second)) {
                 last.pair = Some((first, second));
-                last.found = sweep.planes();
+                last.found = sweep().planes();
             }
             return last.found.map_or(Meeting::Surfaces, |m| m.places[feature]);
         }
-        let ahead_of = || [(of.0.body, ends.0), (of.1.body, ends.1)].map(|(b, p)| ahead.of(b, p));
         if let Surface::Heights(_) = of.0.surface {
             let [p, q] = ahead_of();
             let own = (of.1.body, ends.1);
@@ -408,7 +407,7 @@ impl Mechanism {
             let [p, q] = ahead_of();
             let size = cylinder::reach(of.0).min(cylinder::reach(of.1));
             let sway = ahead.sway((of.0.body, ends.0), (of.1.body, ends.1), size);
-            last.found = between::search(of, ends, (&p, &q), &sway, &sweep);
+            last.found = between::search(of, ends, (&p, &q), &sway, &sweep());
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
         let held = found.unwrap_or(Meeting::Apart);

@@ -6,6 +6,7 @@
 //! support along `n` is on that face alone. Seams are found once, from the mechanism as it is built; parameters that move
 //! solids afterwards do not change them.
 
+use super::cylinder;
 use super::meeting::{END, Meeting, Part};
 use super::nearest::Ball;
 use super::polytope::Solid;
@@ -53,7 +54,7 @@ fn planes(c: &Collider) -> Vec<(Vec3, f64)> {
 
 /// A box or a hull.
 fn solid(c: &Collider) -> Option<Solid<'_>> {
-    c.solid().filter(|_| !super::cylinder::is_cylinder(c))
+    c.solid().filter(|_| !cylinder::is_cylinder(c))
 }
 
 /// The seams of every collider.
@@ -63,7 +64,7 @@ pub(super) fn seams(colliders: &[Collider], half_spaces: &[HalfSpace]) -> Vec<Ve
         .iter()
         .map(|h| vec![(h.normal, h.offset)])
         .collect();
-    let reach = super::cylinder::reach;
+    let reach = cylinder::reach;
     let of = |(i, c): (usize, &Collider)| {
         let near = |(k, other): &(usize, &Collider)| {
             let far = (other.position - c.position).norm() - reach(c) - reach(other);
@@ -164,6 +165,25 @@ impl Closed {
             others.all(|v| height(v) < most)
         })
     }
+}
+
+/// Is a direction from the first collider to the second closed by a seam of either?
+pub(super) fn is_closed(of: (&Collider, &Collider), poses: (&Pose, &Pose), n: &Vec3) -> bool {
+    let (colliders, poses_of) = ([of.0, of.1], [poses.0, poses.1]);
+    (0..2).any(|side| {
+        let (c, pose) = (colliders[side], poses_of[side]);
+        let Some(s) = solid(c).filter(|_| !c.seams.is_empty()) else {
+            return false;
+        };
+        let sign = [1.0, -1.0][side];
+        let size = cylinder::reach(of.0).min(cylinder::reach(of.1));
+        let above = |face: usize| {
+            let out = pose.r * s.orientation * s.of.faces[face].normal;
+            cylinder::apart(of, poses, &(out * sign))
+        };
+        let closed = Closed::new(&s, size, above);
+        closed.blocks(&s, &(s.orientation.tr_mul(&pose.r.tr_mul(n)) * sign))
+    })
 }
 
 /// What of a polytope with seams a ball meets, where that is not its surface: the level plane as far as a seam's gap, and

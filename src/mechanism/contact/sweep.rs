@@ -15,8 +15,9 @@
 //! overlap.
 
 use super::cylinder;
-use super::manifold::Manifold;
+use super::manifold::{self, Manifold};
 use super::meeting::{END, Meeting, Part, SLOTS};
+use super::seam;
 use super::{Ahead, Collider, Surface};
 use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::{Pose3, Vector};
@@ -119,7 +120,7 @@ impl<'a> Sweep<'a> {
         self.moved
     }
 
-    pub fn is_fast(&self) -> bool {
+    fn is_fast(&self) -> bool {
         self.moved > self.limit() && self.moved.is_finite()
     }
 
@@ -157,6 +158,21 @@ impl<'a> Sweep<'a> {
         First::At(self.at(share), normal)
     }
 
+    /// Does a face keep the bodies apart now and at the predicted poses?
+    fn passes(&self, end: Poses) -> bool {
+        let sides = [(self.of.0, self.now.0, 1.0), (self.of.1, self.now.1, -1.0)];
+        sides.iter().any(|(c, pose, sign)| {
+            let Some(s) = c.solid() else {
+                return false;
+            };
+            s.of.faces.iter().any(|face| {
+                let n = pose.r * (s.orientation * face.normal) * *sign;
+                let apart = |poses| cylinder::apart(self.of, poses, &n);
+                apart(self.now).min(apart(end)) > -manifold::TOUCHING
+            })
+        })
+    }
+
     /// Planes that hold a round body for the step, where it would overlap the other by more than it may.
     pub fn planes(&self) -> Option<Manifold> {
         if !self.is_fast() {
@@ -166,7 +182,11 @@ impl<'a> Sweep<'a> {
             return None;
         };
         let end = self.at(1.0);
-        if cylinder::apart(self.of, (&end[0], &end[1]), &n) > -self.limit() {
+        let end = (&end[0], &end[1]);
+        if cylinder::apart(self.of, end, &n) > -self.limit()
+            || seam::is_closed(self.of, self.now, &n)
+            || self.passes(end)
+        {
             return None;
         }
         let (a, b) = self.of;
