@@ -44,8 +44,8 @@ fn terrain(name: &str, shape: &str, position: [f64; 3], friction: f64) -> String
     )
 }
 
-/// The mechanism of a file and the poses of its bodies at every knot.
-fn motion(text: &str) -> (Mechanism, Vec<Vec<Pose>>) {
+/// The mechanism of a file and the poses of its bodies at every knot, or why a step has no solution.
+fn motion(text: &str) -> Result<(Mechanism, Vec<Vec<Pose>>), String> {
     let document = format::parse(text, "motion.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let model = document.build(&Overrides::default());
     let model = model.unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -54,10 +54,16 @@ fn motion(text: &str) -> (Mechanism, Vec<Vec<Pose>>) {
     let x0 = p.start(&extended, &p.parameters, &mut extended.work());
     let x0 = x0.expect("a start");
     let mut t = Trajectory::new(s, p.intervals.clone(), &x0[..s.dims().nx]);
-    let rolled = t.roll(s, &mut s.work(), &mut RolloutStats::default());
-    rolled.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    t.roll(s, &mut s.work(), &mut RolloutStats::default())
+        .map_err(|e| e.to_string())?;
     let knots = (0..=p.intervals.len()).map(|k| s.poses(t.state(k)));
-    (s.mechanism().clone(), knots.collect())
+    Ok((s.mechanism().clone(), knots.collect()))
+}
+
+/// Fails with all cases that went wrong.
+fn none_failed(failed: &[String]) {
+    let count = failed.len();
+    assert!(failed.is_empty(), "{count} cases: {failed:#?}");
 }
 
 /// A cone of friction, started from the step before or not.

@@ -1,6 +1,6 @@
 //! Bodies that move farther in a step than what they hit is thick.
 
-use super::{motion, terrain};
+use super::{motion, none_failed, terrain};
 use least_action::mechanism::Mechanism;
 use least_action::spatial::Pose;
 
@@ -34,8 +34,8 @@ fn file(
     );
     for (i, (shape, ..)) in bodies.iter().enumerate() {
         text += &format!(
-            "[mechanism.bodies.b{i}]\nmass = 1.0\nshape = {shape}\nfree = true\n\
-             contacts.c = {{ friction = 0.5, group = \"all\", against = [\"ground\", \"all\"] }}\n"
+            "[mechanism.bodies.b{i}]\nmass = 1.0\nshape = {{ sphere = 0.025 }}\nfree = true\n\
+             contacts.c = {{ shape = {shape}, friction = 0.5, group = \"all\", against = [\"ground\", \"all\"] }}\n"
         );
     }
     text += "[initial]\n";
@@ -55,55 +55,65 @@ fn least_gap(m: &Mechanism, knots: &[Vec<Pose>]) -> f64 {
     knots.iter().map(gap).fold(f64::INFINITY, f64::min)
 }
 
+/// The largest position along x of the first body at any knot, m.
+fn farthest(knots: &[Vec<Pose>]) -> f64 {
+    let all = knots.iter().map(|p| p[0].x.x);
+    all.fold(f64::NEG_INFINITY, f64::max)
+}
+
 #[test]
 fn nothing_passes_a_thin_wall() {
+    let mut failed = vec![];
     for integrator in ["maximal", "minimal"] {
         for (shape, half) in SHAPES {
             for step in [0.01, 0.02, 0.03, 0.05, 0.1] {
                 for phase in 0..8 {
                     let from = -(0.01 + half) - step * (5.0 + f64::from(phase) / 8.0);
                     let body = (shape, [from, 0.01, 0.013], [step / H, 0.0, 0.0], [0.0; 3]);
-                    let text = file(integrator, &terrain("wall", WALL, [0.0; 3], 0.5), &[body]);
-                    let (_, knots) = motion(&text);
-                    let most = knots
-                        .iter()
-                        .map(|p| p[0].x.x)
-                        .fold(f64::NEG_INFINITY, f64::max);
-                    let over = most + 0.01 + half;
-                    assert!(
-                        over < OVERLAP,
-                        "{integrator} {shape} {step} {phase}: {over:e}"
-                    );
-                    // a hull may tip over its vertex; the rest stop at the wall
-                    assert!(
-                        over > -0.026,
-                        "{integrator} {shape} {step} {phase}: {over:e}"
-                    );
+                    let wall = terrain("wall", WALL, [0.0; 3], 0.5);
+                    let case = format!("{integrator} {shape} {step} {phase}");
+                    match motion(&file(integrator, &wall, &[body])) {
+                        Err(e) => failed.push(format!("{case}: {e}")),
+                        Ok((_, knots)) => {
+                            // what stops at the wall stops where it touches
+                            let over = farthest(&knots) + 0.01 + half;
+                            if !(-1e-6..OVERLAP).contains(&over) {
+                                failed.push(format!("{case}: {over:e}"));
+                            }
+                        }
+                    }
                 }
             }
         }
     }
+    none_failed(&failed);
 }
 
 #[test]
 fn what_spins_does_not_pass_a_thin_wall() {
+    let mut failed = vec![];
     for (shape, _) in SHAPES {
         for phase in 0..8 {
             let from = -0.06 - 0.05 * (3.0 + f64::from(phase) / 8.0);
             let body = (shape, [from, 0.0, 0.0], [5.0, 0.3, 0.2], [3.0, 17.0, -11.0]);
-            let text = file("maximal", &terrain("wall", WALL, [0.0; 3], 0.5), &[body]);
-            let (_, knots) = motion(&text);
-            let most = knots
-                .iter()
-                .map(|p| p[0].x.x)
-                .fold(f64::NEG_INFINITY, f64::max);
-            assert!(most < -0.01, "{shape} {phase}: {most}");
+            let wall = terrain("wall", WALL, [0.0; 3], 0.5);
+            match motion(&file("maximal", &wall, &[body])) {
+                Err(e) => failed.push(format!("{shape} {phase}: {e}")),
+                Ok((m, knots)) => {
+                    let (most, gap) = (farthest(&knots), least_gap(&m, &knots));
+                    if most > -0.01 || gap < -OVERLAP {
+                        failed.push(format!("{shape} {phase}: {most} {gap:e}"));
+                    }
+                }
+            }
         }
     }
+    none_failed(&failed);
 }
 
 #[test]
 fn bodies_do_not_pass_each_other() {
+    let mut failed = vec![];
     for (first, reach) in SHAPES {
         for (second, other) in SHAPES {
             for step in [0.02, 0.05, 0.1] {
@@ -114,21 +124,28 @@ fn bodies_do_not_pass_each_other() {
                         (first, [-0.5 * apart, 0.0, 0.0], [v, 0.0, 0.0], [0.0; 3]),
                         (second, [0.5 * apart, 0.0, 0.0], [-v, 0.0, 0.0], [0.0; 3]),
                     ];
-                    let (m, knots) = motion(&file("maximal", "", &bodies));
-                    let end = knots.last().expect("knots");
-                    let between = end[1].x.x - end[0].x.x;
                     let case = format!("{first} {second} {step} {phase}");
-                    assert!(between > 0.0, "{case}: {between}");
-                    let gap = least_gap(&m, &knots);
-                    assert!(gap > -OVERLAP, "{case}: {gap:e}");
+                    match motion(&file("maximal", "", &bodies)) {
+                        Err(e) => failed.push(format!("{case}: {e}")),
+                        Ok((m, knots)) => {
+                            let end = knots.last().expect("knots");
+                            let between = end[1].x.x - end[0].x.x;
+                            let gap = least_gap(&m, &knots);
+                            if between < 0.0 || gap < -OVERLAP {
+                                failed.push(format!("{case}: {between} {gap:e}"));
+                            }
+                        }
+                    }
                 }
             }
         }
     }
+    none_failed(&failed);
 }
 
 #[test]
 fn what_falls_on_a_thin_table_rests_on_it() {
+    let mut failed = vec![];
     for integrator in ["maximal", "minimal"] {
         for (shape, half) in [SHAPES[0], SHAPES[1], SHAPES[3]] {
             for h in [0.004, 0.01, 0.02] {
@@ -139,13 +156,12 @@ fn what_falls_on_a_thin_table_rests_on_it() {
                      contacts.c = {{ friction = 0.5 }}\n\
                      [initial]\nb = {{ position = [0.01, 0.013, 1.0] }}\n"
                 );
-                let (_, knots) = motion(&text);
-                let z = knots.last().expect("knots")[0].x.z;
-                assert!(
-                    (z - 0.01 - half).abs() < 1e-6,
-                    "{integrator} {shape} {h}: {z}"
-                );
+                let rests = motion(&text).map(|(_, knots)| knots[knots.len() - 1][0].x.z);
+                if !rests.as_ref().is_ok_and(|z| (z - 0.01 - half).abs() < 1e-6) {
+                    failed.push(format!("{integrator} {shape} {h}: {rests:?}"));
+                }
             }
         }
     }
+    none_failed(&failed);
 }

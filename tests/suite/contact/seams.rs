@@ -1,7 +1,7 @@
 //! Floors made of several solids: what slides over them does not feel where they join.
 
-use super::{motion, terrain};
-use least_action::spatial::Pose;
+use super::{motion, none_failed, terrain};
+use least_action::spatial::Vec3;
 
 const HULL: &str = "{ hull = [[-0.1, -0.1, -0.05], [0.1, -0.1, -0.05], [0.1, 0.1, -0.05], [-0.1, 0.1, -0.05], [-0.05, 0, 0.07], [0.05, 0, 0.07], [0.13, 0, 0.01]] }";
 
@@ -54,20 +54,34 @@ fn floors() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn slide(floor: &str, shape: &str, z: f64, (v, h, integrator): (f64, f64, &str)) -> Vec<Vec<Pose>> {
+/// Where what slides is at every knot, m.
+fn slide(
+    floor: &str,
+    shape: &str,
+    z: f64,
+    (v, h, integrator): (f64, f64, &str),
+) -> Result<Vec<Vec3>, String> {
     let steps = (1.2 / (v * h)).round().min(300.0);
     let text = format!(
         "time_step = {h}\nhorizon = {}\nintegrator = \"{integrator}\"\n{floor}\
-         [mechanism.bodies.b]\nmass = 1.0\nshape = {shape}\nfree = true\n\
-         contacts.c = {{ friction = 0.0 }}\n\
+         [mechanism.bodies.b]\nmass = 1.0\nshape = {{ box = [0.2, 0.2, 0.1] }}\nfree = true\n\
+         contacts.c = {{ shape = {shape}, friction = 0.0 }}\n\
          [initial]\nb = {{ position = [-0.6, 0.1, {z}], velocity = [{v:?}, 0.0, 0.0] }}\n",
         steps * h
     );
-    motion(&text).1
+    let (_, knots) = motion(&text)?;
+    Ok(knots.iter().map(|poses| poses[0].x).collect())
+}
+
+/// What a fall or a climb by 1e-6 m, between solids that are not quite level, changes a position by, m: of a speed `v` the
+/// share `g dz/v^2`.
+fn by_height(v: f64, way: f64) -> f64 {
+    2.0 * 9.81e-6 / (v * v) * way
 }
 
 #[test]
 fn seams_do_not_stop_what_slides() {
+    let mut failed = vec![];
     for (name, floor) in floors() {
         for (shape, z) in SHAPES {
             for at in [
@@ -77,57 +91,78 @@ fn seams_do_not_stop_what_slides() {
                 (2.7, 0.002, "maximal"),
                 (10.0, 0.01, "maximal"),
             ] {
-                let knots = slide(&floor, shape, z, at);
-                let (n, (v, h, _)) = (knots.len(), at);
-                let end = &knots[n - 1][0];
-                let off = end.x.x + 0.6 - v * h * (n - 1) as f64;
-                assert!(off.abs() < 1e-6, "{name} {shape} {at:?}: {off:e}");
-                assert!(
-                    (end.x.z - z).abs() < 2e-6,
-                    "{name} {shape} {at:?}: {}",
-                    end.x.z
-                );
+                let case = format!("{name} {shape} {at:?}");
+                match slide(&floor, shape, z, at) {
+                    Err(e) => failed.push(format!("{case}: {e}")),
+                    Ok(knots) => {
+                        let n = knots.len();
+                        let (end, way) = (knots[n - 1], at.0 * at.1 * (n - 1) as f64);
+                        let off = end.x + 0.6 - way;
+                        let most = 1e-6 + by_height(at.0, way);
+                        if off.abs() > most || (end.z - z).abs() > 2e-6 {
+                            failed.push(format!("{case}: {off:e} m, height {}", end.z));
+                        }
+                    }
+                }
             }
         }
     }
+    none_failed(&failed);
 }
 
 /// A hull with a flat bottom slides as far; its center of mass is not that of its points.
 #[test]
 fn seams_do_not_stop_hulls() {
+    let mut failed = vec![];
     let alone = terrain("a", "{ box = [4.0, 2.0, 0.2] }", [0.0, 0.0, -0.1], 0.0);
     for at in [(3.0, 0.005, "maximal"), (1.0, 0.01, "maximal")] {
-        let reference = slide(&alone, HULL, 0.05, at);
-        let n = reference.len();
+        let reference = slide(&alone, HULL, 0.05, at).expect("slides");
+        let end = reference[reference.len() - 1];
         for (name, floor) in floors() {
-            let knots = slide(&floor, HULL, 0.05, at);
-            let off = (knots[n - 1][0].x - reference[n - 1][0].x).norm();
-            assert!(off < 4e-6, "{name} {at:?}: {off:e}");
+            let off = slide(&floor, HULL, 0.05, at).map(|x| (x[x.len() - 1] - end).norm());
+            let most = 2e-6 + by_height(at.0, 1.2);
+            if !off.as_ref().is_ok_and(|off| *off < most) {
+                failed.push(format!("{name} {at:?}: {off:?}"));
+            }
         }
     }
+    none_failed(&failed);
 }
 
 #[test]
 fn balls_keep_their_speed() {
+    let mut failed = vec![];
     for (name, floor) in floors() {
         for (v, h) in [(3.0, 0.005), (1.0, 0.01), (2.7, 0.002), (0.3, 0.005)] {
             let knots = slide(&floor, "{ sphere = 0.05 }", 0.05, (v, h, "maximal"));
-            let n = knots.len();
-            let end = (knots[n - 1][0].x.x - knots[n - 2][0].x.x) / h;
-            assert!((end / v - 1.0).abs() < 1e-6, "{name} {v} {h}: {end}");
+            let keeps = knots.map(|x| (x[x.len() - 1].x - x[x.len() - 2].x) / (h * v) - 1.0);
+            if !keeps.as_ref().is_ok_and(|off| off.abs() < 1e-6) {
+                failed.push(format!("{name} {v} {h}: {keeps:?}"));
+            }
         }
     }
+    none_failed(&failed);
 }
 
 /// A kerb that is higher than its floor still stops what comes.
 #[test]
 fn a_kerb_stops_what_slides() {
-    for (shape, z) in SHAPES.into_iter().take(2) {
-        let knots = slide(&slabs(0.0, 0.02, 0.02), shape, z, (3.0, 0.005, "maximal"));
-        let x = knots
-            .iter()
-            .map(|p| p[0].x.x)
-            .fold(f64::NEG_INFINITY, f64::max);
-        assert!(x < 0.0, "{shape}: {x}");
+    let mut failed = vec![];
+    // so high that the cylinder does not tip over it
+    for (height, (shape, z)) in [0.02, 0.08].into_iter().zip(SHAPES) {
+        for at in [
+            (3.0, 0.005, "maximal"),
+            (3.0, 0.005, "minimal"),
+            (1.0, 0.01, "maximal"),
+            (2.7, 0.002, "maximal"),
+            (10.0, 0.01, "maximal"),
+        ] {
+            let knots = slide(&slabs(0.0, height, height), shape, z, at);
+            let most = knots.map(|all| all.iter().map(|x| x.x).fold(f64::NEG_INFINITY, f64::max));
+            if !most.as_ref().is_ok_and(|x| *x < 0.0) {
+                failed.push(format!("{shape} {at:?}: {most:?}"));
+            }
+        }
     }
+    none_failed(&failed);
 }
