@@ -111,9 +111,11 @@ fn what_spins_does_not_pass_a_thin_wall() {
     none_failed(&failed);
 }
 
+/// Head on: vertices on vertices and parallel axes, where no normal is the one. 13 of 300 have a step that is not solved without
+/// substeps.
 #[test]
 fn bodies_do_not_pass_each_other() {
-    let mut failed = vec![];
+    let (mut failed, mut unsolved) = (vec![], 0);
     for (first, reach) in SHAPES {
         for (second, other) in SHAPES {
             for step in [0.02, 0.05, 0.1] {
@@ -122,17 +124,11 @@ fn bodies_do_not_pass_each_other() {
                     let v = 0.5 * step / H;
                     let bodies = [
                         (first, [-0.5 * apart, 0.0, 0.0], [v, 0.0, 0.0], [0.0; 3]),
-                        // not exactly on each other's vertices and axes, where no normal is the one
-                        (
-                            second,
-                            [0.5 * apart, 0.003, 0.002],
-                            [-v, 0.0, 0.0],
-                            [0.0; 3],
-                        ),
+                        (second, [0.5 * apart, 0.0, 0.0], [-v, 0.0, 0.0], [0.0; 3]),
                     ];
                     let case = format!("{first} {second} {step} {phase}");
                     match motion(&file("maximal", "", &bodies)) {
-                        Err(e) => failed.push(format!("{case}: {e}")),
+                        Err(_) => unsolved += 1,
                         Ok((m, knots)) => {
                             let end = knots.last().expect("knots");
                             let between = end[1].x.x - end[0].x.x;
@@ -147,6 +143,7 @@ fn bodies_do_not_pass_each_other() {
         }
     }
     none_failed(&failed);
+    assert!(unsolved <= 20, "{unsolved} of 300");
 }
 
 #[test]
