@@ -115,16 +115,6 @@ impl<'a> Sweep<'a> {
         THICKNESS * half_thickness(self.of.0).min(half_thickness(self.of.1))
     }
 
-    /// How deep a round body may overlap a plane at the predicted poses without being held by it, m. What meets a cylinder is
-    /// chosen along normals that separate the bodies at the knot: it is lost only behind the whole of the thinner body.
-    fn sunk(&self) -> f64 {
-        if cylinder::is_cylinder(self.of.0) || cylinder::is_cylinder(self.of.1) {
-            2.0 * self.limit() / THICKNESS
-        } else {
-            self.limit()
-        }
-    }
-
     /// How far places of the one move against the other at most, m.
     pub fn moved(&self) -> f64 {
         self.moved
@@ -204,7 +194,7 @@ impl<'a> Sweep<'a> {
         };
         let end = self.at(1.0);
         let end = (&end[0], &end[1]);
-        if cylinder::apart(self.of, end, &n) > -self.sunk()
+        if cylinder::apart(self.of, end, &n) > -self.limit()
             || seam::is_closed(self.of, self.now, &n)
             || self.passes(end)
         {
@@ -231,16 +221,18 @@ impl<'a> Sweep<'a> {
                 hold(1, Part::Ring(END));
             }
             Surface::Cylinder { .. } => {
-                hold(0, Part::Ring(-END));
-                hold(1, Part::Ring(END));
                 let down = to_local(round, &poses[1 - side], &-out);
                 if down.xy().norm() < super::sway::LYING {
-                    // an end that may come to lie flat: every other corner of its prism keeps it from tilting
-                    let points = round.solid()?.of.points.iter().enumerate();
+                    // an end that may come to lie flat: points fixed on its rim
+                    let solid = round.solid()?;
+                    let points = solid.of.points.iter().enumerate();
                     let lower = points.filter(|(_, p)| p.z * down.z > 0.0);
-                    for (k, (vertex, _)) in lower.step_by(2).take(SLOTS - 2).enumerate() {
-                        hold(2 + k, Part::Vertex(vertex));
+                    for (k, (vertex, _)) in lower.enumerate().take(SLOTS) {
+                        hold(k, Part::Vertex(vertex));
                     }
+                } else {
+                    hold(0, Part::Ring(-END));
+                    hold(1, Part::Ring(END));
                 }
             }
             _ => hold(0, Part::Ring(0)),
