@@ -90,25 +90,31 @@ fn of_solid(s: &Solid, others: &[&[(Vec3, f64)]]) -> Vec<Seam> {
         for [over, side] in [e.faces, [e.faces[1], e.faces[0]]] {
             let [up, out] = [over, side].map(|f| s.orientation * s.of.faces[f].normal);
             let out = (out - up * up.dot(&out)).normalize();
-            let [p, q] = e.ends.map(|v| s.vertex(v) + out * GAP);
-            let mut parts: Vec<(f64, f64)> = (others.iter())
-                .filter_map(|planes| inside((p, q), planes))
-                .collect();
-            parts.sort_by(|a, b| a.0.total_cmp(&b.0));
-            // neighbors may have gaps between each other, too
-            let slack = 2.0 * GAP / (q - p).norm();
-            let covered = parts.iter().fold(
-                0.0,
-                |to: f64, (a, b)| {
-                    if *a <= to + slack { to.max(*b) } else { to }
-                },
-            );
-            if !parts.is_empty() && covered >= 1.0 - slack {
+            let along = |by: Vec3| e.ends.map(|v| s.vertex(v) + by);
+            // nothing reaches a face that is within a neighbor
+            if covers(along(out * GAP), others) && !covers(along((up - out) * GAP), others) {
                 found.push(Seam { edge, over, side });
             }
         }
     }
     found
+}
+
+/// Is a segment within the solids, but for gaps?
+fn covers([p, q]: [Vec3; 2], others: &[&[(Vec3, f64)]]) -> bool {
+    let mut parts: Vec<(f64, f64)> = (others.iter())
+        .filter_map(|planes| inside((p, q), planes))
+        .collect();
+    parts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // neighbors may have gaps between each other, too
+    let slack = 2.0 * GAP / (q - p).norm();
+    let covered = parts.iter().fold(
+        0.0,
+        |to: f64, (a, b)| {
+            if *a <= to + slack { to.max(*b) } else { to }
+        },
+    );
+    !parts.is_empty() && covered >= 1.0 - slack
 }
 
 /// The shares of a segment between which it is below all planes.

@@ -179,6 +179,20 @@ impl<'a> Sweep<'a> {
         })
     }
 
+    /// The side that a plane is fixed on: the body with more edges, if one has.
+    fn held(&self) -> usize {
+        usize::from(edges(self.of.1) >= edges(self.of.0))
+    }
+
+    /// Does the plane of the first touch, fixed on its body, keep the bodies apart at the knot, too? Then rest is among the velocities
+    /// that it allows, and it adds no energy. A plane that turns into the other body in between would.
+    fn is_apart_now(&self, poses: &[Pose; 2], n: &Vec3) -> bool {
+        let side = self.held();
+        let now = [self.now.0, self.now.1][side];
+        let turned = now.r * poses[side].r.tr_mul(n);
+        cylinder::apart(self.of, self.now, &turned) > -manifold::TOUCHING
+    }
+
     /// Planes that hold a round body for the step, where it would overlap the other by more than it may.
     pub fn planes(&self) -> Option<Manifold> {
         if !self.is_fast() {
@@ -195,14 +209,14 @@ impl<'a> Sweep<'a> {
         let end = self.at(1.0);
         let end = (&end[0], &end[1]);
         if cylinder::apart(self.of, end, &n) > -self.limit()
+            || !self.is_apart_now(&poses, &n)
             || seam::is_closed(self.of, self.now, &n)
             || self.passes(end)
         {
             return None;
         }
         let (a, b) = self.of;
-        // the plane is that of the body with more edges, if one has
-        let side = usize::from(edges(b) >= edges(a));
+        let side = self.held();
         let (on, round) = ([a, b][side], [a, b][1 - side]);
         let out = if side == 0 { n } else { -n };
         let to_local = |c: &Collider, pose: &Pose, n: &Vec3| {
