@@ -360,6 +360,7 @@ impl MechanismBuilder {
             tree,
         };
         mechanism.note_planes();
+        mechanism.note_seams();
         self.attach(&mut mechanism)?;
         for (name, paths) in &self.parameters {
             let fields = paths

@@ -184,6 +184,7 @@ impl ContactSpec {
             orientation,
             friction: self.friction,
             restitution: self.restitution,
+            seams: vec![],
         })
     }
 }

@@ -178,6 +178,7 @@ impl TerrainSpec {
                 orientation,
                 friction: self.friction,
                 restitution: 0.0,
+                seams: vec![],
             })
             .collect())
     }

@@ -13,7 +13,9 @@ use super::meeting::{self, Meeting, OUTLINE, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
 use super::ring::Ring;
+use super::seam;
 use super::sway::Sway;
+use super::sweep::Sweep;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
@@ -161,15 +163,50 @@ pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses, sway: &Sway) -
     Some(all[facet])
 }
 
+/// What of a polytope with seams a ball of the other meets, where that is not its surface: the ball of a sphere, or an end of a capsule.
+pub(super) fn at_seam(
+    of: Sides,
+    feature: usize,
+    now: Poses,
+    next: impl Fn() -> [Pose; 2],
+) -> Option<Meeting> {
+    let colliders = [of.0, of.1];
+    let on = colliders.iter().position(|c| !c.seams.is_empty())?;
+    let round = colliders[1 - on];
+    if edginess(&round.surface) > 1 {
+        return None;
+    }
+    let (part, along) = seam::part(round, feature);
+    let next = next();
+    let now = [now.0, now.1];
+    seam::meeting(
+        (&round.ball(along), part),
+        (colliders[on], on),
+        [[now[1 - on], now[on]], [&next[1 - on], &next[on]]],
+    )
+}
+
 /// What meets until the next knot, where the bodies will be about at `ahead`, as they move against each other.
-pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Option<Manifold> {
+pub(super) fn search(
+    of: Sides,
+    poses: Poses,
+    ahead: Poses,
+    sway: &Sway,
+    sweep: &Sweep,
+) -> Option<Manifold> {
     let mut found = Manifold::APART;
     let capsule = capsule(of);
     if capsule.is_some() {
         found.places[..ENDS].fill(Meeting::Surfaces);
     }
-    if manifold::is_far((cylinder::reach(of.0), cylinder::reach(of.1)), of, poses) {
+    let reach = (cylinder::reach(of.0), cylinder::reach(of.1));
+    if manifold::is_far(reach, of, poses, sweep.moved()) {
         return Some(found);
+    }
+    if (capsule.is_some() || has_cylinder(of))
+        && let Some(planes) = sweep.planes()
+    {
+        return Some(planes);
     }
     if has_cylinder(of) {
         let pair = cylinder::Pair {
@@ -177,6 +214,7 @@ pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Opti
             now: poses,
             next: ahead,
             sway,
+            sweep,
         };
         let all = pair.search();
         match capsule {
@@ -190,6 +228,7 @@ pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Opti
             (&of.0.solid()?, &of.1.solid()?),
             poses,
             ahead,
+            sweep,
             true,
         ));
     };
@@ -202,6 +241,11 @@ pub(super) fn search(of: Sides, poses: Poses, ahead: Poses, sway: &Sway) -> Opti
         return None;
     };
     let solid = roles.of[1 - capsule].solid()?;
+    for (feature, place) in found.places[..ENDS].iter_mut().enumerate() {
+        if let Some(held) = at_seam(of, feature, poses, || [*ahead.0, *ahead.1]) {
+            *place = held;
+        }
+    }
     found.places[ENDS..capsule_polytope::SLOTS].copy_from_slice(&roles.search(&solid, length));
     Some(found)
 }

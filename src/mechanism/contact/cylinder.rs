@@ -14,7 +14,9 @@ use super::crossing::{Crossing, Line};
 use super::manifold;
 use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
 use super::ring::{Kind, Part as Shape, Ring};
+use super::seam;
 use super::sway::Sway;
+use super::sweep::Sweep;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
 
@@ -51,7 +53,7 @@ fn shape(c: &Collider, part: Part) -> Shape {
             .expect("only what has faces, edges and vertices has such parts")
     };
     let axis: Vec3 = c.orientation.column(2).into();
-    let round = matches!(c.surface, Surface::Capsule { .. });
+    let round = !is_cylinder(c);
     let radius = c.surface.radius();
     let placed = |kind, at, axis, about| Shape {
         kind,
@@ -87,6 +89,12 @@ fn shape(c: &Collider, part: Part) -> Shape {
             placed(Kind::Line, at, s.orientation * along, 0.0)
         }
         Part::Vertex(k) => placed(Kind::Circle(0.0), solid().vertex(k), axis, 0.0),
+        Part::Tangent(code) => {
+            let n = Part::normal(code);
+            let about = if round { radius } else { 0.0 };
+            let at = c.position + c.orientation * farthest(c, &n, about);
+            placed(Kind::Plane, at, c.orientation * n, about)
+        }
     }
 }
 
@@ -132,6 +140,31 @@ impl Met {
     }
 }
 
+/// The point of a collider farthest along a direction, collider frame, or of what is `about` within a round one.
+pub(super) fn farthest(c: &Collider, n: &Vec3, about: f64) -> Vec3 {
+    match c.surface {
+        Surface::Cylinder { radius, length } => {
+            let across = n.xy().norm();
+            let out = if across > 0.0 {
+                (radius - about) / across
+            } else {
+                0.0
+            };
+            Vec3::new(n.x * out, n.y * out, (0.5 * length - about).copysign(n.z))
+        }
+        Surface::Capsule { radius, length } => {
+            let end = Vec3::z() * (0.5 * length).copysign(n.z);
+            end + n
+                .try_normalize(0.0)
+                .map_or_else(Vec3::zeros, |n| n * (radius - about))
+        }
+        Surface::Sphere(radius) => n
+            .try_normalize(0.0)
+            .map_or_else(Vec3::zeros, |n| n * (radius - about)),
+        _ => c.solid().map_or_else(Vec3::zeros, |s| s.farthest(n)),
+    }
+}
+
 /// How far a collider reaches along a direction, world frame, from the origin.
 fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
     let local = c.orientation.tr_mul(&pose.r.tr_mul(n));
@@ -140,14 +173,15 @@ fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
             radius * local.x.hypot(local.y) + 0.5 * length * local.z.abs()
         }
         Surface::Capsule { radius, length } => radius + 0.5 * length * local.z.abs(),
-        _ => c.solid().map_or(0.0, |s| {
-            let along = |v| local.dot(&s.local(v));
-            (0..s.of.points.len())
-                .map(along)
-                .fold(f64::NEG_INFINITY, f64::max)
-        }),
+        Surface::Sphere(radius) => radius,
+        _ => c.solid().map_or(0.0, |s| local.dot(&s.farthest(&local))),
     };
     own + n.dot(&pose.point(&c.position))
+}
+
+/// How far a unit normal, from the first to the second, separates two colliders.
+pub(super) fn apart((a, b): (&Collider, &Collider), (p, q): (&Pose, &Pose), n: &Vec3) -> f64 {
+    -support(b, q, &-n) - support(a, p, n)
 }
 
 /// Is a place, world frame, within a part?
@@ -156,7 +190,7 @@ fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
         .orientation
         .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
     match part {
-        Part::Ring(_) | Part::Vertex(_) => true,
+        Part::Ring(_) | Part::Vertex(_) | Part::Tangent(_) => true,
         Part::Side => y.z.abs() <= half(c),
         Part::End(_) => y.x.hypot(y.y) <= c.surface.radius(),
         Part::Edge(k) => c.solid().is_some_and(|s| {
@@ -248,11 +282,12 @@ pub(super) struct Pair<'a> {
     pub next: (&'a Pose, &'a Pose),
     /// How they move against each other until then.
     pub sway: &'a Sway,
+    pub sweep: &'a Sweep<'a>,
 }
 
 impl Pair<'_> {
     fn apart(&self, n: &Vec3) -> f64 {
-        -support(self.of.1, self.now.1, &-n) - support(self.of.0, self.now.0, n)
+        apart(self.of, self.now, n)
     }
 
     /// Where the parts meet is within both, now or at the next knot.
@@ -271,6 +306,9 @@ impl Pair<'_> {
             return;
         };
         let touch = met.touch(self.now);
+        if seam::is_closed(self.of, self.now, &touch.normal) {
+            return;
+        }
         let flat = met.is_flat(self.sway);
         let carries = !flat && self.is_within(parts, &touch.point);
         out.add(Candidate {
@@ -350,7 +388,7 @@ impl Pair<'_> {
         let mut places = [Meeting::Apart; SLOTS];
         let held = || all.0.iter().filter(|c| c.apart >= least);
         if let (true, Some(p), Some(q)) = (held().any(|c| c.flat), a.solid(), b.solid()) {
-            let found = manifold::search((&p, &q), self.now, self.next, false);
+            let found = manifold::search((&p, &q), self.now, self.next, self.sweep, false);
             places[..OUTLINE].copy_from_slice(&found.places[..OUTLINE]);
         }
         let mut taken = 0;
@@ -403,7 +441,14 @@ pub(super) fn by_radius(
         (Part::Ring(_), Some(Met::Ring(ring))) if is_cylinder(own) => {
             Grown::Moved(ring.by_radius(side))
         }
-        (Part::Ring(_) | Part::Side, _) => Grown::Radius,
+        (Part::Tangent(code), _) if is_cylinder(own) => {
+            let n = Part::normal(code);
+            let out = n.xy().try_normalize(0.0).unwrap_or_default();
+            let pose = [poses.0, poses.1][side];
+            Grown::Moved(pose.r * own.orientation * Vec3::new(out.x, out.y, 0.0))
+        }
+        (Part::Tangent(_), _) if own.solid().is_some() => Grown::Still,
+        (Part::Ring(_) | Part::Side | Part::Tangent(_), _) => Grown::Radius,
         _ => Grown::Still,
     }
 }
@@ -420,6 +465,11 @@ pub(super) fn by_size(c: &Collider, part: Part, axis: usize) -> Option<Vec3> {
             .solid()
             .map(|s| s.vertex_by_size(s.of.edges[k].ends[0], axis)),
         Part::Vertex(k) => c.solid().map(|s| s.vertex_by_size(k, axis)),
+        Part::Tangent(code) => {
+            let n = Part::normal(code);
+            let side = farthest(c, &n, c.surface.radius())[axis];
+            (side != 0.0).then(|| Vec3::ith(axis, 0.5_f64.copysign(side)))
+        }
     }
 }
 

@@ -19,6 +19,8 @@
 use super::Collider;
 use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
+use super::seam::Closed;
+use super::sweep::{First, Sweep};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
@@ -28,6 +30,12 @@ const PARALLEL: f64 = 1e-4;
 /// Part of the solids' size by which one face, or a face beside two edges, is preferred: what decides between nearly equal
 /// planes must not be rounding, and any of them will do.
 const PREFERRED: f64 = 1e-3;
+
+/// Part of the smaller solid's reach below a face at which a place is no longer open, but that of another side.
+const OPEN: f64 = 0.5;
+
+/// How deep solids may overlap and still count as touching, m: what solids that lie level to each other differ by.
+pub(super) const TOUCHING: f64 = 1e-6;
 
 /// What a search found.
 #[derive(Clone, Copy, Debug)]
@@ -55,25 +63,47 @@ fn placed(s: &Solid, (r, t): &Relative, vertex: usize) -> Vec3 {
     r * s.local(vertex) + t
 }
 
-/// The face of `a` farthest from `b`, and how far.
-fn separating_face(a: &Solid, b: &Solid, at: &Relative) -> (usize, f64) {
+/// How far a face of `a` keeps `b` away.
+fn apart_by(a: &Solid, b: &Solid, at: &Relative, face: usize) -> f64 {
+    let face = &a.of.faces[face];
+    let n = face.normal;
+    let local = at.0.tr_mul(&n);
+    let least = (0..b.of.points.len())
+        .map(|v| local.dot(&b.local(v)))
+        .fold(f64::INFINITY, f64::min);
+    least + n.dot(&at.1) - n.dot(&a.local(face.top))
+}
+
+/// The face of `a` farthest from `b`, and how far, of those that are not closed.
+fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)) -> (usize, f64) {
     let mut best = (0, f64::NEG_INFINITY);
-    for (f, face) in a.of.faces.iter().enumerate() {
-        let n = face.normal;
-        let local = at.0.tr_mul(&n);
-        let least = (0..b.of.points.len())
-            .map(|v| local.dot(&b.local(v)))
-            .fold(f64::INFINITY, f64::min);
-        let apart = least + n.dot(&at.1) - n.dot(&a.local(face.top));
-        if apart > best.1 {
-            best = (f, apart);
+    for face in 0..a.of.faces.len() {
+        let apart = apart_by(a, b, at, face);
+        if apart > best.1 && !is_closed((a, b), at, &a.of.faces[face].normal, closed) {
+            best = (face, apart);
         }
     }
     best
 }
 
+/// Is a direction out of `a`, in its frame, closed by a seam of either?
+#[inline]
+fn is_closed(
+    (a, b): (&Solid, &Solid),
+    at: &Relative,
+    n: &Vec3,
+    (own, other): (Closed, Closed),
+) -> bool {
+    !own.is_empty() && own.blocks(a, n) || !other.is_empty() && other.blocks(b, &-at.0.tr_mul(n))
+}
+
 /// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
-fn separating_edges(a: &Solid, b: &Solid, at: &Relative) -> Option<([usize; 2], bool, f64)> {
+fn separating_edges(
+    a: &Solid,
+    b: &Solid,
+    at: &Relative,
+    closed: (Closed, Closed),
+) -> Option<([usize; 2], bool, f64)> {
     let mut best: Option<([usize; 2], bool, f64)> = None;
     for (i, e) in a.of.edges.iter().enumerate() {
         let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
@@ -90,6 +120,14 @@ fn separating_edges(a: &Solid, b: &Solid, at: &Relative) -> Option<([usize; 2], 
                 continue;
             };
             if best.is_none_or(|(.., most)| apart > most) {
+                let cross = a
+                    .local_edge(i)
+                    .1
+                    .cross(&(at.0 * b.local_edge(k).1))
+                    .normalize();
+                if is_closed((a, b), at, &if against { -cross } else { cross }, closed) {
+                    continue;
+                }
                 best = Some(([i, k], against, apart));
             }
         }
@@ -240,14 +278,68 @@ fn outline(a: &Solid, b: &Solid, at: &Relative, face: usize) -> (Outline, usize)
     (left, other)
 }
 
-/// Are two colliders, which reach so far about their places, so far apart that they cannot meet within a step, but one in
-/// which they move by more than their size?
+/// Are two colliders, which reach so far about their places, so far apart that they cannot meet within a step in which they move
+/// so far against each other?
 pub(super) fn is_far(
     (p, q): (f64, f64),
     (a, b): (&Collider, &Collider),
     (x, y): (&Pose, &Pose),
+    moved: f64,
 ) -> bool {
-    (y.point(&b.position) - x.point(&a.position)).norm() > 2.0 * (p + q)
+    let more = (moved - (p + q)).max(0.0);
+    (y.point(&b.position) - x.point(&a.position)).norm() > 2.0 * (p + q) + more
+}
+
+/// The face that keeps two solids farthest apart, of the second if the first is true.
+fn separating(
+    a: &Solid,
+    b: &Solid,
+    (at, back): (&Relative, &Relative),
+    closed: (Closed, Closed),
+) -> (bool, usize) {
+    let first = separating_face(a, b, at, closed);
+    let second = separating_face(b, a, back, (closed.1, closed.0));
+    let swapped = second.1 > first.1 + PREFERRED * a.reach().min(b.reach());
+    (swapped, if swapped { second.0 } else { first.0 })
+}
+
+/// A face that keeps two solids apart now and ahead, if one does: they pass.
+fn passing(
+    a: &Solid,
+    b: &Solid,
+    here: (&Relative, &Relative),
+    there: (&Relative, &Relative),
+    closed: (Closed, Closed),
+) -> Option<(bool, usize)> {
+    let best = |a: &Solid, b: &Solid, here: &Relative, there: &Relative, closed| {
+        let mut best = (0, -TOUCHING);
+        for face in 0..a.of.faces.len() {
+            let apart = apart_by(a, b, here, face).min(apart_by(a, b, there, face));
+            if apart > best.1 && !is_closed((a, b), here, &a.of.faces[face].normal, closed) {
+                best = (face, apart);
+            }
+        }
+        best
+    };
+    let first = best(a, b, here.0, there.0, closed);
+    let second = best(b, a, here.1, there.1, (closed.1, closed.0));
+    let swapped = second.1 > first.1 + PREFERRED * a.reach().min(b.reach());
+    let (face, apart) = if swapped { second } else { first };
+    (apart > -TOUCHING).then_some((swapped, face))
+}
+
+/// How deep the other solid is below that face.
+fn below(
+    a: &Solid,
+    b: &Solid,
+    (swapped, face): (bool, usize),
+    (at, back): (&Relative, &Relative),
+) -> f64 {
+    if swapped {
+        -apart_by(b, a, back, face)
+    } else {
+        -apart_by(a, b, at, face)
+    }
 }
 
 /// Another solid in the frame of one.
@@ -264,21 +356,35 @@ pub(super) fn search(
     (a, b): (&Solid, &Solid),
     now: (&Pose, &Pose),
     ahead: (&Pose, &Pose),
+    sweep: &Sweep,
     separate: bool,
 ) -> Manifold {
     let mut found = Manifold::APART;
     let (ra, rb) = (a.reach(), b.reach());
-    let here = relative(a, b, now);
-    let from_here = inverse(&here);
     let size = ra.min(rb);
-    let (first, second) = (
-        separating_face(a, b, &here),
-        separating_face(b, a, &from_here),
+    let (mut here, mut at) = (relative(a, b, now), relative(a, b, ahead));
+    let (mut from_here, mut back) = (inverse(&here), inverse(&at));
+    let closed = (
+        Closed::new(a, size, |face| apart_by(a, b, &here, face)),
+        Closed::new(b, size, |face| apart_by(b, a, &from_here, face)),
     );
-    let swapped = second.1 > first.1 + PREFERRED * size;
-    let face = if swapped { second.0 } else { first.0 };
-    let at = relative(a, b, ahead);
-    let back = inverse(&at);
+    let (mut swapped, mut face) = separating(a, b, (&here, &from_here), closed);
+    if below(a, b, (swapped, face), (&at, &back)) > TOUCHING
+        && let Some(level) = passing(a, b, (&here, &from_here), (&at, &back), closed)
+    {
+        (swapped, face) = level;
+    }
+    if below(a, b, (swapped, face), (&at, &back)) > OPEN * size {
+        (here, at) = match sweep.first() {
+            First::Never => (at, at),
+            First::At([p, q], _) => {
+                let first = relative(a, b, (&p, &q));
+                (first, first)
+            }
+        };
+        (from_here, back) = (inverse(&here), inverse(&at));
+        (swapped, face) = separating(a, b, (&here, &from_here), closed);
+    }
     let common = |at: &Relative, back: &Relative| {
         if swapped {
             outline(b, a, back, face)
@@ -287,7 +393,6 @@ pub(super) fn search(
         }
     };
     let (mut left, mut other) = common(&at, &back);
-    let (mut at, mut back) = (at, back);
     if left.len == 0 {
         // they may not go on as before
         (at, back) = (here, from_here);
@@ -326,7 +431,7 @@ pub(super) fn search(
     let corners = left.all();
     let height = |c: &Corner| n.dot(&c.at) - level;
     // what is that deep is on the other side
-    let open = |c: &Corner| height(c) > -0.5 * size;
+    let open = |c: &Corner| height(c) > -OPEN * size;
     let mut count = 0;
     while count < OUTLINE {
         // the lowest, then those farthest from the ones chosen
@@ -362,7 +467,7 @@ pub(super) fn search(
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
     if separate
-        && let Some((edges, against, by)) = separating_edges(a, b, &at)
+        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed)
         && by > apart - PREFERRED * size
     {
         let edges = Meeting::Edges { edges, against };

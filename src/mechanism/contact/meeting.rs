@@ -1,5 +1,7 @@
 //! What of two colliders meets at a place, held from a knot to the next.
 
+use crate::spatial::Vec3;
+
 /// Places of a pair: eight corners of the common outline, which two quadrilaterals have at most, and two edges.
 pub(super) const PLACES: usize = 9;
 pub(super) const OUTLINE: usize = PLACES - 1;
@@ -23,6 +25,35 @@ pub(crate) enum Part {
     Face(usize),
     Edge(usize),
     Vertex(usize),
+    /// The plane that touches the collider, by its outward normal, coded as [`Part::tangent`] does.
+    Tangent([i16; 2]),
+}
+
+impl Part {
+    /// The plane that touches a collider and has an outward normal, collider frame. The normal is stored to some 3e-5 rad, as a place on
+    /// an octahedron (Meyer, Suessmuth, Sussner, Stamminger, Greiner, On floating-point normal vectors, 2010).
+    pub(super) fn tangent(n: &Vec3) -> Self {
+        let p = n / (n.x.abs() + n.y.abs() + n.z.abs());
+        let (x, y) = if p.z < 0.0 {
+            folded(p.x, p.y)
+        } else {
+            (p.x, p.y)
+        };
+        Self::Tangent([x, y].map(|x| (x * f64::from(i16::MAX)).round() as i16))
+    }
+
+    /// Its normal.
+    pub(super) fn normal([x, y]: [i16; 2]) -> Vec3 {
+        let [x, y] = [x, y].map(|x| f64::from(x) / f64::from(i16::MAX));
+        let z = 1.0 - x.abs() - y.abs();
+        let (x, y) = if z < 0.0 { folded(x, y) } else { (x, y) };
+        Vec3::new(x, y, z).normalize()
+    }
+}
+
+/// The lower half of an octahedron about the upper.
+fn folded(x: f64, y: f64) -> (f64, f64) {
+    ((1.0 - y.abs()).copysign(x), (1.0 - x.abs()).copysign(y))
 }
 
 impl std::fmt::Display for Part {
@@ -36,6 +67,10 @@ impl std::fmt::Display for Part {
             Self::Face(k) => write!(f, "face {k}"),
             Self::Edge(k) => write!(f, "edge {k}"),
             Self::Vertex(k) => write!(f, "vertex {k}"),
+            Self::Tangent(code) => {
+                let n = Self::normal(*code);
+                write!(f, "plane with normal ({:.3}, {:.3}, {:.3})", n.x, n.y, n.z)
+            }
         }
     }
 }

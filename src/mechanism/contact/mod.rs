@@ -26,12 +26,14 @@ mod polytope;
 mod ring;
 #[cfg(test)]
 mod samples;
+mod seam;
 mod sphere_box;
 mod sphere_capsule;
 mod sphere_cylinder;
 mod sphere_hull;
 mod sphere_sphere;
 mod sway;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -49,8 +51,10 @@ pub(crate) use meeting::Meeting;
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
+use seam::Seam;
 use serde::{Deserialize, Serialize};
 use sway::Sway;
+use sweep::Sweep;
 
 /// What of a body touches, about a place on it: a point, or as the shapes of bodies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -141,6 +145,8 @@ pub struct Collider {
     /// Ratio of speeds along the normal after and before an impact, 0 to 1: Newton's. With friction, where a body is
     /// wedged between others, that law can give energy (Kane, Levinson, Dynamics, 1985), seen as work of impacts.
     pub restitution: f64,
+    /// Edges that solids of the same body close.
+    pub(crate) seams: Vec<Seam>,
 }
 
 /// A half-space of the world: solid where `normal . x < offset`.
@@ -314,6 +320,14 @@ impl Mechanism {
         }
     }
 
+    /// Notes which edges of solids their neighbors close.
+    pub(super) fn note_seams(&mut self) {
+        let all = seam::seams(&self.colliders, &self.half_spaces);
+        for (collider, seams) in self.colliders.iter_mut().zip(all) {
+            collider.seams = seams;
+        }
+    }
+
     /// The colliders of a contact between bodies and the poses of their bodies.
     fn sides<'a>(
         &'a self,
@@ -370,10 +384,18 @@ impl Mechanism {
             }
         };
         let (of, ends) = self.sides((first, second), poses);
-        if !between::is_searched(of) {
-            return Meeting::Surfaces;
-        }
+        let sweep = || Sweep::new(of, ends, ahead);
         let ahead_of = || [(of.0.body, ends.0), (of.1.body, ends.1)].map(|(b, p)| ahead.of(b, p));
+        if !between::is_searched(of) {
+            if let Some(held) = between::at_seam(of, feature, ends, ahead_of) {
+                return held;
+            }
+            if last.pair != Some((first, second)) {
+                last.pair = Some((first, second));
+                last.found = sweep().planes();
+            }
+            return last.found.map_or(Meeting::Surfaces, |m| m.places[feature]);
+        }
         if let Surface::Heights(_) = of.0.surface {
             let [p, q] = ahead_of();
             let own = (of.1.body, ends.1);
@@ -385,7 +407,7 @@ impl Mechanism {
             let [p, q] = ahead_of();
             let size = cylinder::reach(of.0).min(cylinder::reach(of.1));
             let sway = ahead.sway((of.0.body, ends.0), (of.1.body, ends.1), size);
-            last.found = between::search(of, ends, (&p, &q), &sway);
+            last.found = between::search(of, ends, (&p, &q), &sway, &sweep());
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
         let held = found.unwrap_or(Meeting::Apart);

@@ -1,5 +1,6 @@
 //! Convex polytopes: boxes, and hulls of points, whose vertices, edges and faces `parry3d-f64` finds.
 
+use super::seam::Seam;
 use super::{Collider, Surface};
 use crate::spatial::{Mat3, Vec3};
 use parry3d_f64::math::Vector;
@@ -48,6 +49,8 @@ pub(super) struct Polytope {
     pub inside: Vec3,
     /// Largest distance of a vertex from the origin, m.
     pub reach: f64,
+    /// Least extent along the normal of a face, m.
+    pub thickness: f64,
 }
 
 impl Polytope {
@@ -137,7 +140,12 @@ impl Polytope {
         if faces.iter().any(thin) {
             return Err(VOLUME.into());
         }
+        let extent = |f: &Face| {
+            let depth = |p: &Vec3| f.normal.dot(&(points[f.top] - p));
+            points.iter().map(depth).fold(0.0, f64::max)
+        };
         Ok(Self {
+            thickness: faces.iter().map(extent).fold(f64::INFINITY, f64::min),
             reach: points.iter().map(Vec3::norm).fold(0.0, f64::max),
             points,
             edges,
@@ -248,6 +256,7 @@ pub(super) struct Solid<'a> {
     reach: f64,
     pub position: Vec3,
     pub orientation: Mat3,
+    pub seams: &'a [Seam],
 }
 
 impl Collider {
@@ -275,6 +284,7 @@ impl Collider {
             reach,
             position: self.position,
             orientation: self.orientation,
+            seams: &self.seams,
         })
     }
 }
@@ -284,6 +294,19 @@ impl Solid<'_> {
     #[inline]
     pub fn reach(&self) -> f64 {
         self.reach
+    }
+
+    /// The vertex farthest along a direction, collider frame.
+    pub fn farthest(&self, n: &Vec3) -> Vec3 {
+        let mut best = (Vec3::zeros(), f64::NEG_INFINITY);
+        for v in 0..self.of.points.len() {
+            let p = self.local(v);
+            let along = n.dot(&p);
+            if along > best.1 {
+                best = (p, along);
+            }
+        }
+        best.0
     }
 
     /// Of the collider's frame.

@@ -4,17 +4,23 @@ use crate::drops;
 mod bounces;
 mod chains;
 mod impacts;
+mod passage;
 mod pyramid;
 mod random;
 mod rest;
 mod rolling;
+mod seams;
 mod slide;
 
 use least_action::dynamics::{Knot, Step, StepStats};
+use least_action::format::{self, Overrides};
 use least_action::integrator::Cone;
 use least_action::integrator::{Maximal, Mechanical, Options};
-use least_action::mechanism::{BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape};
-use least_action::spatial::Vec3;
+use least_action::mechanism::{
+    BodySpec, ContactSpec, HalfSpaceSpec, Mechanism, MechanismBuilder, Shape,
+};
+use least_action::rollout::{RolloutStats, Trajectory};
+use least_action::spatial::{Pose, Vec3};
 
 /// A free body of a shape above ground with a normal.
 pub fn on_ground(shape: Shape, mass: f64, mu: f64, normal: Vec3) -> MechanismBuilder {
@@ -29,6 +35,35 @@ pub fn on_ground(shape: Shape, mass: f64, mu: f64, normal: Vec3) -> MechanismBui
     MechanismBuilder::new()
         .body("body", body)
         .half_space("ground", ground)
+}
+
+/// A solid of the world in a file.
+fn terrain(name: &str, shape: &str, position: [f64; 3], friction: f64) -> String {
+    format!(
+        "[mechanism.terrain.{name}]\nshape = {shape}\nposition = {position:?}\nfriction = {friction:?}\n"
+    )
+}
+
+/// The mechanism of a file and the poses of its bodies at every knot, or why a step has no solution.
+fn motion(text: &str) -> Result<(Mechanism, Vec<Vec<Pose>>), String> {
+    let document = format::parse(text, "motion.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let model = document.build(&Overrides::default());
+    let model = model.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (s, p) = (&model.system, &model.problem);
+    let extended = model.extended();
+    let x0 = p.start(&extended, &p.parameters, &mut extended.work());
+    let x0 = x0.expect("a start");
+    let mut t = Trajectory::new(s, p.intervals.clone(), &x0[..s.dims().nx]);
+    t.roll(s, &mut s.work(), &mut RolloutStats::default())
+        .map_err(|e| e.to_string())?;
+    let knots = (0..=p.intervals.len()).map(|k| s.poses(t.state(k)));
+    Ok((s.mechanism().clone(), knots.collect()))
+}
+
+/// Fails with all cases that went wrong.
+fn none_failed(failed: &[String]) {
+    let count = failed.len();
+    assert!(failed.is_empty(), "{count} cases: {failed:#?}");
 }
 
 /// A cone of friction, started from the step before or not.
