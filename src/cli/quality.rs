@@ -1,6 +1,7 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
 use super::report;
+use least_action::control::ClosedLoop;
 use least_action::dynamics::{Knot, KnotPoint, Observe, Step, StepError, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
@@ -57,16 +58,27 @@ impl Quality {
             found = model.with_parameters(&t.p).ok()?;
             &found
         };
+        let (moved, controls, order) = match model.policy.halved() {
+            Some(policy) => {
+                let closed = ClosedLoop::new(&model.system, policy);
+                let moved = halved(&closed, model, decided);
+                (moved, "under the same policy", 1.0)
+            }
+            None => {
+                let controls = match model.controls {
+                    Controls::Held => "controls held",
+                    Controls::Linear => "controls interpolated",
+                };
+                (halved(&model.system, model, t), controls, 2.0)
+            }
+        };
         Some(Self {
             balance,
-            moved: match model.policy.is_timeless() {
-                true => halved(&model.closed(), model, decided),
-                false => halved(&model.system, model, t),
-            },
+            moved,
             motion: motion(model, t),
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
-            controls: halved_controls(model),
-            order: if model.policy.is_timeless() { 1.0 } else { 2.0 },
+            controls,
+            order,
         })
     }
 
@@ -253,15 +265,6 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
         poses = next;
     }
     paths.into_iter().fold(0.0, f64::max)
-}
-
-/// What the controls do at half of the time step.
-fn halved_controls(model: &Model) -> &'static str {
-    match model.controls {
-        _ if model.policy.is_timeless() => "under the same policy",
-        Controls::Held => "controls held",
-        Controls::Linear => "controls interpolated",
-    }
 }
 
 /// Simulates with every interval in two, under the same controls, or the same policy if `dynamics` are under one, and compares the ends.

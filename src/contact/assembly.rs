@@ -137,7 +137,11 @@ impl Layout {
                 velocities: w.before,
                 h,
             },
-            Stage::Readout => Ahead::NONE,
+            // what meets is that of the step from here, whose impulses act on the same places
+            Stage::Readout => Ahead {
+                velocities: w.before,
+                h: at.h_prev,
+            },
         };
         for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let b = &w.poses[slot.child];

@@ -188,9 +188,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         let mut failed = None;
         // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
-        let cold = [Cold::Forces, Cold::Joints, Cold::State].map(Some);
-        let starts = warm.then_some(None).into_iter().chain(cold);
-        for start in starts {
+        let cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
+        for start in warm.then_some(None).into_iter().chain(cold) {
             match start {
                 None => self.warm_start(y, kappa),
                 Some(from) if self.cold_start(from, 1.0) => {}

@@ -1,12 +1,17 @@
 //! Where the interior-point method starts: cold, or from the step before.
 
-use super::{NewtonSystem, Solver};
+use super::{NewtonSystem, Solver, Source};
 use crate::spatial::Vec3;
 
 /// Products, m^2/s^2, that a warm start has at most, by so many squares of its residual: more is a cold one, which begins
 /// at 1. They trade iterations where little changes for those where much does.
 const WARMEST: f64 = 10.0;
 const WARMTH: f64 = 10.0;
+
+/// Gap by the interval, m/s, below which a contact touches: what gravity closes in a hundredth of a second.
+const TOUCHING: f64 = 0.1;
+/// Impulse by the contact's mass, m/s, that holds what touches: 5 kg on a foot of 5 g ask for 500 in 0.05 s.
+const HOLDING: f64 = 1e3;
 
 /// What a cold start takes its velocities from.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +20,13 @@ pub(super) enum Cold {
     Forces,
     /// What joints allow of that, to first order.
     Joints,
-    /// The state, as if nothing acted: efforts that contacts resist would throw light bodies far.
-    State,
+    /// The state, with impulses that hold what touches: efforts of a robot that stands would throw its light links far.
+    Held,
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Velocities as told; contacts on the central path at `nu`. False where joints make no difference.
+    /// Velocities as told; contacts on the central path at `nu`. False where that is no start of its own: joints make no difference, or
+    /// nothing touches.
     pub(super) fn cold_start(&mut self, from: Cold, nu: f64) -> bool {
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
         let mut done = true;
@@ -32,7 +38,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                     self.step.begin(&mut start);
                 }
             }
-            Cold::State => {
+            Cold::Held => {
                 start.fill(0.0);
                 let none = start.clone();
                 self.step.begin_at(&none, &mut start);
@@ -45,10 +51,15 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
         // for the gaps and sliding velocities alone
         self.step.evaluate();
-        for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
+        let mut touches = false;
+        for (e, sides, slot) in self.step.contacts_mut().each(self.layout) {
+            if matches!((from, &slot.source), (Cold::Held, Source::Contact(_))) && e.gap < TOUCHING
+            {
+                (e.local.g, touches) = (HOLDING, true);
+            }
             e.start(sides, nu);
         }
-        done
+        done && (touches || !matches!(from, Cold::Held))
     }
 
     /// Velocities and impulses of the step before, evaluated; are they those of a step that is known?

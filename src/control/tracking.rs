@@ -205,12 +205,32 @@ impl Tracking {
         Self { times, ..self }
     }
 
+    /// The same for knots at the middles of the intervals, too; what is recorded is interpolated there.
+    #[must_use]
+    pub fn halved(&self) -> Self {
+        let mut out = self.clone();
+        out.times = with_middles(&self.times);
+        for part in out.loops.iter_mut().flat_map(|l| &mut l.reference) {
+            if let Reference::Recorded { values, rates } = part {
+                (*values, *rates) = (with_middles(values), with_middles(rates));
+            }
+        }
+        out
+    }
+
     fn knot(&self, at: &Knot) -> Knot {
         Knot {
             t: self.times.get(at.k).copied().unwrap_or(at.t),
             ..*at
         }
     }
+}
+
+/// Numbers with the means of neighbors between them.
+fn with_middles(list: &[f64]) -> Vec<f64> {
+    let pairs = list.windows(2);
+    let all = pairs.flat_map(|pair| [pair[0], 0.5 * (pair[0] + pair[1])]);
+    all.chain(list.last().copied()).collect()
 }
 
 impl Track {

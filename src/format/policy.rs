@@ -47,9 +47,13 @@ macro_rules! of {
 }
 
 impl Acting {
-    /// Does what it does depend on what is seen alone, whatever the time step? The feedback of a file is about the states at its knots.
-    pub fn is_timeless(&self) -> bool {
-        matches!(self, Self::Tracking(_) | Self::Network(_))
+    /// The same for intervals in two; none where nothing acts, or by the states of a plan's knots.
+    pub fn halved(&self) -> Option<Self> {
+        match self {
+            Self::Tracking(t) => Some(Self::Tracking(t.halved())),
+            Self::Network(n) => Some(Self::Network(n.clone())),
+            _ => None,
+        }
     }
 }
 

@@ -171,26 +171,26 @@ fn parameters_at_bounds_are_told() {
 #[test]
 fn gains_are_tried_at_half_of_the_time_step() {
     let folder = Folder::new("quality_gains");
-    let file = |step: f64, kp: f64, kd: f64| {
+    let file = |step: f64, kp: f64, kd: f64, reference: &str| {
         format!(
             "time_step = {step}\nhorizon = 2.0\n[mechanism.bodies.bob]\nmass = 1.0\nshape = {{ sphere = 0.05 }}\n\
              [mechanism.joints.hinge]\nkind = \"revolute\"\nchild = \"bob\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, -1]\n\
              [mechanism.actuators.motor]\njoint = \"hinge\"\n[initial]\nhinge = 0.2\n\
              [policy.gains]\nkp = {{ value = {kp:?}, bounds = [19.9, 20.1] }}\nkd = {{ value = {kd:?}, bounds = [4.9, 5.1] }}\n\
-             [[policy.loops]]\ncontrol = \"motor\"\njoint = \"hinge\"\nkp = \"kp\"\nkd = \"kd\"\n\
+             [[policy.loops]]\ncontrol = \"motor\"\njoint = \"hinge\"\nkp = \"kp\"\nkd = \"kd\"\n{reference}\
              [[costs]]\nquantity = {{ joint = \"hinge\" }}\nweight = 1.0\n\
              [[costs]]\nquantity = {{ control = \"motor\" }}\nweight = 0.001\n"
         )
     };
-    let tried = |step: f64| {
-        folder.write("gains.toml", &file(step, 20.0, 5.0));
+    let tried = |step: f64, reference: &str| {
+        folder.write("gains.toml", &file(step, 20.0, 5.0, reference));
         let v = folder
             .run(&["solve", "gains.toml", "--json"])
             .ended(0)
             .json();
         let gain = |name: &str| number(&v["parameters"], name);
         let end = |step: f64| {
-            folder.write("again.toml", &file(step, gain("kp"), gain("kd")));
+            folder.write("again.toml", &file(step, gain("kp"), gain("kd"), reference));
             let v = folder.json(&["simulate", "again.toml", "--json"]);
             numbers(&v["final"]["bodies"]["bob"]["position"])
         };
@@ -204,8 +204,13 @@ fn gains_are_tried_at_half_of_the_time_step() {
         told
     };
     // a policy that acts twice as often is late by half as much
-    let ratio = tried(0.04) / tried(0.02);
+    let ratio = tried(0.04, "") / tried(0.02, "");
     assert!((1.7..2.5).contains(&ratio), "{ratio}");
+    tried(
+        0.02,
+        "reference = { sine = { amplitude = 0.4, frequency = 1.0 } }\n",
+    );
+    tried(0.02, "reference = { spline = [[0.0, 0.2], [2.0, 1.0]] }\n");
     let run = folder.run(&["solve", "gains.toml"]).ended(0);
     assert!(run.out.contains("under the same policy"), "{}", run.out);
 }

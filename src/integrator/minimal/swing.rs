@@ -26,7 +26,13 @@ impl Minimal {
             h,
             ..seen.at
         };
-        self.prepare(&at, seen.x, seen.u, w)?;
+        // at a start the state has the rates of the instant, which lead nowhere where no interval has such
+        let start = Knot { h_prev: 0.0, ..at };
+        let begins = seen.at.h_prev == 0.0;
+        self.prepare(if begins { &start } else { &at }, seen.x, seen.u, w)?;
+        if begins {
+            self.push_forces(&at, seen.x, seen.u, w);
+        }
         let turns = w.knot.iter().zip(&w.past);
         let turn = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
         let known = Step::dims(self).ny;

@@ -20,7 +20,7 @@ use super::Collider;
 use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
 use super::seam::Closed;
-use super::sweep::{First, Sweep};
+use super::sweep::Sweep;
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
@@ -376,8 +376,8 @@ pub(super) fn search(
     }
     if below(a, b, (swapped, face), (&at, &back)) > OPEN * size {
         (here, at) = match sweep.first() {
-            First::Never => (at, at),
-            First::At([p, q], _) => {
+            None => (at, at),
+            Some(([p, q], _)) => {
                 let first = relative(a, b, (&p, &q));
                 (first, first)
             }

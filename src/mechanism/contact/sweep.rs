@@ -46,13 +46,9 @@ const WITHIN: f64 = 0.01;
 /// Cosine of the angle of a normal from that of a face or an end from which it is that: rounding of the distance, squared.
 const ALONG: f64 = 1.0 - 1e-12;
 
-/// The first touch on the way.
-pub(super) enum First {
-    /// They pass.
-    Never,
-    /// At these poses, along the unit normal from the first to the second; none of polytopes that touch at the knot.
-    At([Pose; 2], Option<Vec3>),
-}
+/// The first touch on the way: at these poses, along the unit normal from the first to the second; none of polytopes that touch at the
+/// knot.
+type First = ([Pose; 2], Option<Vec3>);
 
 /// Two bodies in the interval after a knot, as they would move if they went on as before.
 pub(super) struct Sweep<'a> {
@@ -133,13 +129,13 @@ impl<'a> Sweep<'a> {
         [(self.of.0, self.now.0), (self.of.1, self.now.1)].map(|(c, p)| ahead.of(c.body, p))
     }
 
-    /// The first touch on the way.
-    pub fn first(&self) -> First {
+    /// The first touch on the way; none if they pass.
+    pub fn first(&self) -> Option<First> {
         self.first_overlap(0.0)
     }
 
     /// Where the bodies first overlap so deep, m: no more than the radius about their cores.
-    fn first_overlap(&self, depth: f64) -> First {
+    fn first_overlap(&self, depth: f64) -> Option<First> {
         let (h, thickness) = (self.ahead.h, self.limit() / THICKNESS);
         let speed = |c: &Collider| self.ahead.motion(c.body).map_or_else(Vec3::zeros, |m| m.0);
         let nearer = (speed(self.of.0) - speed(self.of.1)) * h;
@@ -148,20 +144,20 @@ impl<'a> Sweep<'a> {
             let poses = self.at(share);
             let Some((apart, n)) = distance(self.of, (&poses[0], &poses[1])) else {
                 // the first touch was that of the advance before, but for rounding
-                return First::At(poses, normal);
+                return Some((poses, normal));
             };
             let apart = apart + depth;
             if apart < TOUCHING * thickness {
-                return First::At(poses, Some(n));
+                return Some((poses, Some(n)));
             }
             normal = Some(n);
             let approach = n.dot(&nearer).max(0.0) + self.turned;
             if apart >= approach * (1.0 - share) {
-                return First::Never;
+                return None;
             }
             share += apart / approach;
         }
-        First::At(self.at(share), normal)
+        Some((self.at(share), normal))
     }
 
     /// Does a face keep the bodies apart now and at the predicted poses?
@@ -200,10 +196,8 @@ impl<'a> Sweep<'a> {
         }
         // what only grazes a corner has a distance of the right sign at the end of the step
         let depth = self.limit().min(about(self.of.0) + about(self.of.1));
-        if let First::Never = self.first_overlap(depth) {
-            return None;
-        }
-        let First::At(poses, Some(n)) = self.first() else {
+        self.first_overlap(depth)?;
+        let (poses, Some(n)) = self.first()? else {
             return None;
         };
         let end = self.at(1.0);

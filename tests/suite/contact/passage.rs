@@ -24,11 +24,10 @@ const H: f64 = 0.01;
 
 const WALL: &str = "{ box = [0.02, 1.0, 1.0] }";
 
-fn file(
-    integrator: &str,
-    terrain: &str,
-    bodies: &[(&str, [f64; 3], [f64; 3], [f64; 3])],
-) -> String {
+/// Shape, position, velocity and angular velocity of a body.
+type Thrown<'a> = (&'a str, [f64; 3], [f64; 3], [f64; 3]);
+
+fn file(integrator: &str, terrain: &str, bodies: &[Thrown]) -> String {
     let mut text = format!(
         "time_step = {H}\nhorizon = 0.2\nintegrator = \"{integrator}\"\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n{terrain}"
     );
