@@ -129,6 +129,8 @@ pub(crate) struct Solver<'a, S> {
     /// Largest residual, m/s, and iterations of one start at most.
     pub(super) tolerance: f64,
     most: usize,
+    /// Is no impulse of a step before known, as at a start?
+    begins: bool,
     pub(super) stats: StepStats,
 }
 
@@ -139,6 +141,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             step,
             tolerance,
             most,
+            begins: false,
             stats: StepStats::default(),
         }
     }
@@ -146,8 +149,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Solves the step; `y` holds the unknowns of the step before, those of the contacts behind.
     pub(crate) fn solve(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
         let before = &y[self.layout.rows..self.layout.blows().start];
-        let warm = self.layout.options.warm && before.iter().any(|v| *v != 0.0);
-        self.solve_from(y, warm)
+        self.begins = before.iter().all(|v| *v == 0.0);
+        self.solve_from(y, self.layout.options.warm && !self.begins)
     }
 
     /// The same of the read-out of velocities at a knot.
@@ -188,7 +191,12 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         let mut failed = None;
         // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
-        let cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
+        // at a start what touches holds, more often than not, and forces alone may lead to another solution, where a light link has swung
+        // around
+        let mut cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
+        if self.begins {
+            cold.rotate_right(1);
+        }
         for start in warm.then_some(None).into_iter().chain(cold) {
             match start {
                 None => self.warm_start(y, kappa),

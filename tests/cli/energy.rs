@@ -440,3 +440,44 @@ fn the_stiff_governor_runs_in_automatic_substeps() {
         }
     }
 }
+
+/// What hits a wall or a table without gravity loses exactly what friction and impacts take, by the contacts that acted.
+#[test]
+fn impacts_take_what_is_lost() {
+    let folder = Folder::new("energy_impacts");
+    let shapes = [
+        "{ box = [0.05, 0.05, 0.05] }",
+        "{ sphere = 0.025 }",
+        "{ capsule = { radius = 0.02, length = 0.03 } }",
+        "{ cylinder = { radius = 0.025, length = 0.05 } }",
+        "{ hull = [[-0.025, 0, 0], [0.025, 0, 0], [0, -0.025, 0], [0, 0.025, 0], [0, 0, -0.025], [0, 0, 0.025]] }",
+    ];
+    for shape in shapes {
+        for (speed, spin) in [(3.0, 0.0), (8.0, 0.0), (5.0, 6.0)] {
+            for integrator in ["minimal", "maximal"] {
+                folder.write(
+                    "wall.toml",
+                    &format!(
+                        "time_step = 0.01\nhorizon = 0.6\nintegrator = \"{integrator}\"\n[mechanism]\ngravity = [0, 0, 0]\n\
+                         [mechanism.terrain.wall]\nshape = {{ box = [0.5, 4.0, 4.0] }}\nposition = [1.25, 0.0, 0.0]\nfriction = 0.3\n\
+                         [mechanism.bodies.b]\nmass = 0.2\nshape = {{ sphere = 0.025 }}\nfree = true\n\
+                         contacts.hull = {{ shape = {shape}, friction = 0.3 }}\n\
+                         [initial.b]\nposition = [0.013, 0.0, 0.0]\nvelocity = [{speed:?}, 1.0, 0.0]\n\
+                         angular_velocity = [0.0, {spin:?}, 0.0]\n"
+                    ),
+                );
+                let v = folder.json(&["simulate", "wall.toml", "--json"]);
+                let what = format!("{shape}, {speed} m/s, {spin} rad/s, {integrator}");
+                assert_eq!(v["status"], "done", "{what}");
+                let (before, after) = (number(&v, "energy_initial"), number(&v, "energy_final"));
+                assert!(after < 0.7 * before, "{what}: it hits nothing");
+                let error = number(&v, "energy_error_max");
+                assert!(error < 1e-6 * before, "{what}: {error:e} J");
+                for kind in ["friction", "impacts"] {
+                    let work = number(&v["work"], kind);
+                    assert!(work < 1e-9, "{what}: {kind} does {work} J");
+                }
+            }
+        }
+    }
+}
