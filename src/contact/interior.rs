@@ -191,10 +191,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         let mut failed = None;
         // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
-        // at a start what touches holds, more often than not, and forces alone may lead to another solution, where a light link has swung
-        // around
+        // at a start they may lead to another solution, where a light link that a contact holds has swung around
         let mut cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
-        if self.begins {
+        if self.begins && self.forces_throw() {
             cold.rotate_right(1);
         }
         for start in warm.then_some(None).into_iter().chain(cold) {
