@@ -221,19 +221,8 @@ pub struct Touch {
     pub gap: f64,
     /// Unit normal, from the parent to the child, world frame.
     pub normal: Vec3,
-    /// Point at which forces act on both, world frame: in the middle between the surfaces, or on the surface of a body that touches the
-    /// world. A force along the surface so has the lever that it has when the gap is closed.
+    /// Point at which forces act on both, world frame.
     pub point: Vec3,
-}
-
-impl Touch {
-    /// With the point on the surface of the child instead of in the middle.
-    fn on_child(self) -> Self {
-        Self {
-            point: self.point + self.normal * (0.5 * self.gap),
-            ..self
-        }
-    }
 }
 
 /// The last search of [`Mechanism::meeting_of`].
@@ -457,11 +446,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                let touch = between::touch(of, (feature, held), poses);
-                match of.0.body {
-                    None => touch.on_child(),
-                    Some(_) => touch,
-                }
+                between::touch(of, (feature, held), poses)
             }
         }
     }
@@ -495,11 +480,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                let slope = between::slope(of, (feature, held), poses);
-                match of.0.body {
-                    None => slope.on_child(&between::touch(of, (feature, held), poses), poses),
-                    Some(_) => slope,
-                }
+                between::slope(of, (feature, held), poses)
             }
         }
     }

@@ -78,15 +78,6 @@ impl Mechanism {
                 let side = [first, second].iter().position(|s| *s == changed)?;
                 let (of, ends) = self.sides((first, second), poses);
                 let (sign, what) = ([-1.0, 1.0][side], (feature, held));
-                let touch = between::touch(of, what, ends);
-                // as forces act there
-                let placed = |by: Touch| match of.0.body {
-                    None => Touch {
-                        point: by.point + (touch.normal * by.gap + by.normal * touch.gap) * 0.5,
-                        ..by
-                    },
-                    Some(_) => by,
-                };
                 // the feature moves along with its body
                 let by = match (field, axis) {
                     (Field::ContactRadius(_), _) => {
@@ -94,11 +85,12 @@ impl Mechanism {
                             Grown::Moved(by) => by,
                             Grown::Still => return None,
                             Grown::Radius => {
-                                return Some(placed(Touch {
+                                let normal = between::touch(of, what, ends).normal;
+                                return Some(Touch {
                                     gap: -1.0,
                                     normal: Vec3::zeros(),
-                                    point: touch.normal * (-0.5 * sign),
-                                }));
+                                    point: normal * (-0.5 * sign),
+                                });
                             }
                         }
                     }
@@ -107,11 +99,11 @@ impl Mechanism {
                     _ => return None,
                 };
                 let slope = between::slope(of, what, ends);
-                Some(placed(Touch {
-                    gap: sign * touch.normal.dot(&by),
+                Some(Touch {
+                    gap: sign * between::touch(of, what, ends).normal.dot(&by),
                     normal: slope.normal[side].0 * by,
                     point: slope.point[side].0 * by,
-                }))
+                })
             }
         }
     }
