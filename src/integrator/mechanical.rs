@@ -184,7 +184,8 @@ pub trait Mechanical: Dynamics + Sized {
         1
     }
 
-    /// Impulses of a step that [`Mechanical::swing`] wants beyond its unknowns, behind them; by default none are.
+    /// How many constraint impulses [`Mechanical::write_tensions`] writes. They are stored after the unknowns of a step, and
+    /// [`Mechanical::swing`] reads them there. By default there are none.
     fn tensions(&self) -> usize {
         0
     }
@@ -195,8 +196,9 @@ pub trait Mechanical: Dynamics + Sized {
     }
 
     /// What swings fastest about a knot, under springs and under the forces that hold joints together; `seen.y` are the unknowns
-    /// of the step before, with the [tensions](Mechanical::tensions) behind where they are known, empty where there is none, whose forces acted for `weight` (s): half of the two intervals that meet
-    /// where it starts. A bound where that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
+    /// of the step before, followed by its [tensions](Mechanical::tensions) if they are known. They are empty if there is no step before.
+    /// The forces of that step acted for `weight` (s), half of the sum of the two intervals that meet at its start. Returns a bound if
+    /// that is at most `above` (rad/s), else an estimate. Explicit forces are stable while
     /// `h omega < 2`.
     ///
     /// # Errors

@@ -77,8 +77,8 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
     Some(eigen.eigenvectors.column(axis).normalize())
 }
 
-/// The law of a body for which none is given: exact for spins of a ball, and about an axis of symmetry about which a joint lets it
-/// spin, its centre of mass at rest.
+/// The default law of a body. It is `ball` for three equal moments, and `spin` for two, if the joints let the body spin about its axis of
+/// symmetry while its center of mass stays at rest.
 pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> RotationLaw {
     let mut held = joints.iter().flat_map(|j| {
         let child = (j.child == body).then_some((j.child_anchor, true));
@@ -107,7 +107,7 @@ fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -
         return false;
     }
     let size = anchor.norm();
-    // an anchor beside the centre lets it spin about the line through both
+    // if the anchor is not at the center of mass, the body spins about the line through both
     let axis = match (axis, is_free || size <= EQUAL) {
         (Some(n), true) => *n,
         (None, true) => return true,

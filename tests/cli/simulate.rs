@@ -510,7 +510,8 @@ fn an_interrupted_simulation_keeps_what_it_has() {
     assert_eq!(names(&v["files"]), ["t.csv"]);
 }
 
-/// The chord of a turn that is too large for it is told with its body, and avoided by substeps; spins that are exact need neither.
+/// A body with the law `chord` that turns too far in a step is named in a warning, and automatic substeps avoid it. Bodies whose spin is
+/// exact need neither.
 #[test]
 fn large_turns_are_told() {
     let folder = Folder::new("simulate_turns");

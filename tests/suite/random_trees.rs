@@ -37,9 +37,9 @@ fn random_trees_move() {
     });
 }
 
-/// Of the first hundred trees one fails with either integrator: 90, in whose impacts implicit dampers take part. Their work, `d v^2` over the
-/// interval behind, leaves out what they take of the impact, so that the energy check refuses it; the same error is 1.06, 0.25 and 0.065 J at
-/// 1, 0.2 and 0.05 ms. The goal is one in a thousand.
+/// Of the first hundred trees, tree 90 fails with either integrator. Its implicit dampers absorb part of an impact, but their work is
+/// counted as `d v^2` over the interval after it, without that part. The energy check therefore fails. The error is 1.06, 0.25 and 0.065 J
+/// at time steps of 1, 0.2 and 0.05 ms. The goal is one failure in a thousand trees.
 #[test]
 #[ignore = "some minutes"]
 fn of_a_hundred_random_trees_one_fails() {

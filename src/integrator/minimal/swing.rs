@@ -1,7 +1,8 @@
 //! The fastest swing about a knot: of springs, and of what joints hold under tension. [`Turning`](swing::Turning) has the mode.
 //!
-//! What joints exert follows from the rates: [`Minimal::tensions_of`] writes it behind a step, as maximal coordinates have it among their
-//! unknowns. Where it is not known, one iteration of the step without contacts, limits and friction predicts it.
+//! The mode depends on the constraint forces of the joints. In maximal coordinates these are unknowns of the step; in joint coordinates
+//! [`Minimal::tensions_of`] computes them from the rates after a step. Before the first step, one iteration without contacts, limits and
+//! friction predicts them.
 
 use super::Minimal;
 use super::contact::six;

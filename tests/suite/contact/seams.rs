@@ -79,18 +79,21 @@ fn by_height(v: f64, way: f64) -> f64 {
     2.0 * 9.81e-6 / (v * v) * way
 }
 
+/// Speed, m/s, time step, s, and integrator.
+const RUNS: [(f64, f64, &str); 5] = [
+    (3.0, 0.005, "maximal"),
+    (3.0, 0.005, "minimal"),
+    (1.0, 0.01, "maximal"),
+    (2.7, 0.002, "maximal"),
+    (10.0, 0.01, "maximal"),
+];
+
 #[test]
 fn seams_do_not_stop_what_slides() {
     let mut failed = vec![];
     for (name, floor) in floors() {
         for (shape, z) in SHAPES {
-            for at in [
-                (3.0, 0.005, "maximal"),
-                (3.0, 0.005, "minimal"),
-                (1.0, 0.01, "maximal"),
-                (2.7, 0.002, "maximal"),
-                (10.0, 0.01, "maximal"),
-            ] {
+            for at in RUNS {
                 let case = format!("{name} {shape} {at:?}");
                 match slide(&floor, shape, z, at) {
                     Err(e) => failed.push(format!("{case}: {e}")),
@@ -150,13 +153,7 @@ fn a_kerb_stops_what_slides() {
     let mut failed = vec![];
     // so high that the cylinder does not tip over it
     for (height, (shape, z)) in [0.02, 0.08].into_iter().zip(SHAPES) {
-        for at in [
-            (3.0, 0.005, "maximal"),
-            (3.0, 0.005, "minimal"),
-            (1.0, 0.01, "maximal"),
-            (2.7, 0.002, "maximal"),
-            (10.0, 0.01, "maximal"),
-        ] {
+        for at in RUNS {
             let knots = slide(&slabs(0.0, height, height), shape, z, at);
             let most = knots.map(|all| all.iter().map(|x| x.x).fold(f64::NEG_INFINITY, f64::max));
             if !most.as_ref().is_ok_and(|x| *x < 0.0) {
