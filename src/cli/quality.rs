@@ -20,6 +20,13 @@ const LEAST: f64 = 1e-6;
 /// How far the end may move at half of the time step, as a share of the motion, before the time step counts as coarse.
 const FINE: f64 = 0.01;
 
+/// Power of the time step with which the end must move less for a smaller step to be named. Errors fall with the first or second;
+/// between them and none at all lies what the instants of impacts do.
+const LEAST_POWER: f64 = 0.7;
+
+/// A time step smaller than this one by more than so many times is not named: that is too far for what two halvings tell.
+const FARTHEST: f64 = 20.0;
+
 /// `h omega` of a swing above which it is coarse, and from which on it is unstable.
 const COARSE: f64 = 1.0;
 const UNSTABLE: f64 = 2.0;
@@ -29,6 +36,8 @@ pub struct Quality {
     balance: Balance,
     /// How far the end moves at half of the time step; else why that is not known.
     moved: Result<Moved, &'static str>,
+    /// How far it moves on at a quarter of the time step, where it moves far at half.
+    further: Option<Moved>,
     /// The longest path of any body, m, as [`Moved::distance`].
     motion: f64,
     /// Length of the intervals, s: the largest.
@@ -58,24 +67,32 @@ impl Quality {
             found = model.with_parameters(&t.p).ok()?;
             &found
         };
-        let (moved, controls, order) = match model.policy.halved() {
+        let (longest, held) = (motion(model, t), model.controls == Controls::Held);
+        let (halves, controls, order) = match model.policy.halved() {
             Some(policy) => {
-                let closed = ClosedLoop::new(&model.system, policy);
-                let moved = halved(&closed, model, decided);
-                (moved, "under the same policy", 1.0)
+                let quarters = policy.halved().unwrap_or_else(|| policy.clone());
+                let closed = [policy, quarters].map(|p| ClosedLoop::new(&model.system, p));
+                let halves = Halves::of(closed.each_ref(), model, decided, longest);
+                (halves, "under the same policy", 1.0)
             }
             None => {
-                let controls = match model.controls {
-                    Controls::Held => "controls held",
-                    Controls::Linear => "controls interpolated",
+                let controls = if held {
+                    "controls held"
+                } else {
+                    "controls interpolated"
                 };
-                (halved(&model.system, model, t), controls, 2.0)
+                (
+                    Halves::of([&model.system; 2], model, t, longest),
+                    controls,
+                    2.0,
+                )
             }
         };
         Some(Self {
             balance,
-            moved,
-            motion: motion(model, t),
+            moved: halves.moved,
+            further: halves.further,
+            motion: longest,
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
             controls,
             order,
@@ -103,14 +120,9 @@ impl Quality {
         report::print_energy(&self.balance);
         match self.moved {
             Ok(Moved { far, turned, .. }) => {
-                let coarse = match (self.share(), self.fine_step()) {
-                    (Some(share), Some(h)) => format!(
-                        ": {} of the motion, so the time step of {} s is coarse; about {h} s is needed for {} %",
-                        percent(share),
-                        self.time_step,
-                        100.0 * FINE
-                    ),
-                    _ => String::new(),
+                let coarse = match self.share().filter(|s| *s > FINE) {
+                    Some(share) => format!(": {} of the motion, {}", percent(share), self.advice()),
+                    None => String::new(),
                 };
                 println!(
                     "at half of the time step, {}, it ends {far:.1e} m and {turned:.1e} rad away{coarse}",
@@ -138,11 +150,31 @@ impl Quality {
         (self.motion > 0.0).then(|| moved.distance / self.motion)
     }
 
-    /// The time step that is small enough if this one is not: the error falls to [`FINE`] with its power `order`. Rounded down to one
-    /// digit.
+    /// What to do about a coarse time step.
+    fn advice(&self) -> String {
+        let (h, percent) = (self.time_step, 100.0 * FINE);
+        match (self.fine_step(), self.further) {
+            (Some(fine), _) => format!(
+                "so the time step of {h} s is coarse; about {fine} s is needed for {percent} %"
+            ),
+            (None, Some(_)) => "and hardly less at a quarter: the motion is unstable or its impacts move, so no time step is known to be small enough; play it back with feedback".to_owned(),
+            (None, None) => format!("so the time step of {h} s is coarse; take a smaller one"),
+        }
+    }
+
+    /// The time step that is small enough if this one is not, rounded down to one digit: the end's error falls to [`FINE`] with the
+    /// power of the step that is seen between half and quarter, at most `order`. None where it hardly falls, or it is far.
     fn fine_step(&self) -> Option<f64> {
         let share = self.share().filter(|s| *s > FINE)?;
-        let h = self.time_step * (FINE / share).powf(1.0 / self.order);
+        let fall = self.moved.ok()?.distance / self.further?.distance;
+        let power = fall.log2().min(self.order);
+        if power < LEAST_POWER {
+            return None;
+        }
+        let h = self.time_step * (FINE / share).powf(1.0 / power);
+        if h * FARTHEST < self.time_step {
+            return None;
+        }
         let digit = 10f64.powf(h.log10().floor());
         Some(((h / digit).floor() * digit * 1e12).round() / 1e12)
     }
@@ -267,19 +299,60 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
     paths.into_iter().fold(0.0, f64::max)
 }
 
-/// Simulates with every interval in two, under the same controls, or the same policy if `dynamics` are under one, and compares the ends.
-fn halved<D: Observe>(dynamics: &D, model: &Model, t: &Trajectory) -> Result<Moved, &'static str> {
-    let system = &model.system;
-    let halves = t.intervals.iter().flat_map(|h| [0.5 * h; 2]).collect();
-    let mut fine = Trajectory::new(dynamics, halves, t.state(0));
+/// How far the end moves at half of the time step, and where it moves far, how far it moves on at a quarter.
+struct Halves {
+    moved: Result<Moved, &'static str>,
+    further: Option<Moved>,
+}
+
+impl Halves {
+    /// Of a trajectory whose longest path is given, by what is simulated at half and at a quarter of the time step.
+    fn of<D: Observe>(
+        [half, quarter]: [&D; 2],
+        model: &Model,
+        t: &Trajectory,
+        longest: f64,
+    ) -> Self {
+        let fine = match divided(half, model, t, 2) {
+            Ok(fine) => fine,
+            Err(why) => {
+                return Self {
+                    moved: Err(why),
+                    further: None,
+                };
+            }
+        };
+        let moved = apart(model, t, &fine);
+        let further = (moved.distance > FINE * longest)
+            .then(|| divided(quarter, model, t, 4).ok())
+            .flatten()
+            .map(|finer| apart(model, &fine, &finer));
+        Self {
+            moved: Ok(moved),
+            further,
+        }
+    }
+}
+
+/// Simulates with every interval in so many parts, under the same controls, or the same policy if `dynamics` are under one.
+fn divided<D: Observe>(
+    dynamics: &D,
+    model: &Model,
+    t: &Trajectory,
+    parts: usize,
+) -> Result<Trajectory, &'static str> {
+    let each = |h| std::iter::repeat_n(h / parts as f64, parts);
+    let intervals = t.intervals.iter().flat_map(each).collect();
+    let mut fine = Trajectory::new(dynamics, intervals, t.state(0));
     (fine.before, fine.p) = (t.before, t.p.clone());
     let nu = fine.control(0).len();
     for k in 0..fine.steps() {
+        let (from, share) = (k / parts, (k % parts) as f64 / parts as f64);
         let own = &mut fine.u[k * nu..(k + 1) * nu];
-        own.copy_from_slice(t.control(k / 2));
-        if model.controls == Controls::Linear && k % 2 == 1 && k / 2 + 1 < t.steps() {
-            let next = own.iter_mut().zip(t.control(k / 2 + 1));
-            next.for_each(|(u, next)| *u = 0.5 * (*u + next));
+        own.copy_from_slice(t.control(from));
+        if model.controls == Controls::Linear && from + 1 < t.steps() {
+            let next = own.iter_mut().zip(t.control(from + 1));
+            next.for_each(|(u, next)| *u += share * (next - *u));
         }
     }
     fine.roll(dynamics, &mut dynamics.work(), &mut RolloutStats::default())
@@ -287,13 +360,19 @@ fn halved<D: Observe>(dynamics: &D, model: &Model, t: &Trajectory) -> Result<Mov
             StepFailure::Stopped => "was not simulated, since it was to stop",
             _ => "cannot be simulated",
         })?;
-    let ends = [t, &fine].map(|t| system.poses(t.state(t.steps())));
+    Ok(fine)
+}
+
+/// How far the ends of two trajectories are apart.
+fn apart(model: &Model, a: &Trajectory, b: &Trajectory) -> Moved {
+    let system = &model.system;
+    let ends = [a, b].map(|t| system.poses(t.state(t.steps())));
     let bodies = system.mechanism().bodies.iter();
     let pairs = bodies.zip(ends[0].iter().zip(&ends[1]));
-    let apart = pairs.map(|(body, (a, b))| moved(body, a, b));
-    Ok(apart.fold(Moved::default(), |m, d| Moved {
+    let each = pairs.map(|(body, (a, b))| moved(body, a, b));
+    each.fold(Moved::default(), |m, d| Moved {
         far: m.far.max(d.far),
         turned: m.turned.max(d.turned),
         distance: m.distance.max(d.distance),
-    }))
+    })
 }

@@ -1,7 +1,7 @@
 //! From a file that was read to what runs: every table checked and made ready.
 
 use super::extension::Extension;
-use super::grid::Grid;
+use super::grid::{Grid, Played};
 use super::noise::Noise;
 use super::policy::Acting;
 use super::problem::{
@@ -163,15 +163,19 @@ impl Document {
             .iter()
             .map(|a| a.bounds.unwrap_or((f64::NEG_INFINITY, f64::INFINITY)));
         let bounds: Vec<(f64, f64)> = bounds.collect();
-        let mut guess = wanted::guess(&self.source, &built, spec, (&own, &grid), overrides.seed)?;
+        let played = Played {
+            own: &own,
+            grid: &grid,
+            how: spec.controls,
+        };
+        let mut guess = wanted::guess(&self.source, &built, spec, played, overrides.seed)?;
         let options = contact::integrator_options(spec);
         let system = System::new(integrator, built, &start.q, options)
             .map_err(|e| self.model_error(&e))?
             .with_outputs(std::mem::take(&mut wanted.outputs));
         let system = start.holding(system, &self.source)?;
         let (policy, sights) = (spec.policy.as_ref(), &wanted.sights);
-        let grids = (&own, &grid);
-        let mut policy = policy::build(&self.source, policy, sights, &system, grids)?;
+        let mut policy = policy::build(&self.source, policy, sights, &system, played)?;
         let disturbance = noise.map(|n| n.of_controls(system.mechanism(), grid.steps()));
         if let Some(disturbance) = disturbance.transpose()?.flatten() {
             let inner = Box::new(policy.acting);

@@ -3,6 +3,7 @@
 use super::Overrides;
 use super::problem::{PhaseSpec, ProblemSpec};
 use super::source::{FormatError, Source, short};
+use crate::integrator::Controls;
 
 /// More time steps than this are a mistake.
 const MOST_STEPS: f64 = 1e7;
@@ -29,6 +30,16 @@ pub(super) struct Grid {
     pub intervals: Vec<f64>,
     /// One after the other; none where the horizon is one and given.
     pub phases: Vec<Phase>,
+}
+
+/// The knots that controls are given at, those that they are wanted at, and how they act between them.
+#[derive(Clone, Copy)]
+pub(super) struct Played<'a> {
+    /// Of the file.
+    pub own: &'a Grid,
+    /// With what the command line says of step and horizon.
+    pub grid: &'a Grid,
+    pub how: Controls,
 }
 
 impl Grid {
@@ -226,18 +237,6 @@ impl Grid {
             t
         });
         std::iter::once(0.0).chain(ends).collect()
-    }
-
-    /// The knots of `self` that control at those of another grid; the last holds on behind the end.
-    pub fn knots_at<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
-        let is_same = self.intervals == other.intervals;
-        (0..other.steps()).map(move |k| {
-            if is_same {
-                return k;
-            }
-            let k = (k as f64 * other.step / self.step * (1.0 + 1e-12)).floor() as usize;
-            k.min(self.steps() - 1)
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::describe_policy::{LoopSpec, NetworkSpec, NumberSpec, PolicySpec, ReferenceSpec};
 use super::gains::Feedback;
-use super::grid::Grid;
+use super::grid::{Grid, Played};
 use super::quantity::{Named, Quantities};
 use super::signal;
 use super::source::{FormatError, Source, nearest};
@@ -189,7 +189,7 @@ pub(super) fn build(
     spec: Option<&PolicySpec>,
     ids: &[QuantityId],
     system: &crate::integrator::System,
-    grids: (&Grid, &Grid),
+    played: Played,
 ) -> Result<Built, FormatError> {
     use crate::integrator::Mechanical;
     let m = system.mechanism();
@@ -211,7 +211,7 @@ pub(super) fn build(
         m,
         held: system.previous_controls().unwrap_or(0..0).len(),
         spec,
-        grid: grids.1,
+        grid: played.grid,
         parameters: vec![],
         bounds: vec![],
     };
@@ -235,7 +235,7 @@ pub(super) fn build(
     } else if let Some(file) = &spec.feedback {
         Acting::Schedule(b.schedule(file, ids)?)
     } else if let Some(controls) = &spec.controls {
-        let u = wanted::controls(source, m, (controls, "policy"), grids)?;
+        let u = wanted::controls(source, m, (controls, "policy"), played)?;
         let none = || DMatrix::zeros(m.actuators.len(), 0);
         let knots = u.chunks_exact(m.actuators.len().max(1));
         let knots = knots.map(|u| ScheduleKnot {
@@ -250,7 +250,7 @@ pub(super) fn build(
         let loops = loops.collect::<Result<Vec<_>, _>>()?;
         let tracking = Tracking::new(system, loops, b.parameters.clone(), spec.feed_forward);
         let tracking = tracking.map_err(|e| refused("loops", e))?;
-        Acting::Tracking(tracking.with_times(grids.1.times()))
+        Acting::Tracking(tracking.with_times(played.grid.times()))
     };
     Ok(Built {
         acting,

@@ -315,8 +315,8 @@ pub struct StateSpec {
 }
 
 /// Controls by name (constant, or one per time step), or the path of a trajectory's CSV file with a column for each, read
-/// by its times: held from each row to the next and from the last on, their mean where a time step spans several. Rows
-/// of a file without a column `time` are the time steps.
+/// by its times. At another time step they act as before: held ones from each row to the next and from the last on, with their
+/// mean where a time step spans several; linear ones are interpolated. Rows of a file without a column `time` are the time steps.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum ControlsSpec {

@@ -84,7 +84,7 @@ pub(super) fn values(
 }
 
 /// Between points with ascending times linearly, outside of them the nearest.
-fn interpolated(points: &[(f64, f64)], t: f64) -> f64 {
+pub(super) fn interpolated(points: &[(f64, f64)], t: f64) -> f64 {
     let after = points.partition_point(|p| p.0 <= t);
     match (after.checked_sub(1).map(|i| points[i]), points.get(after)) {
         (Some((t0, v0)), Some((t1, v1))) => v0 + (v1 - v0) * (t - t0) / (t1 - t0),

@@ -1,11 +1,12 @@
 //! The guess of a problem's controls.
 
-use super::grid::Grid;
+use super::grid::{Grid, Played};
 use super::initial::Start;
 use super::problem::{ControlsSpec, InitialSpec, InitialTable, Numbers, ProblemSpec, StaticSpec};
+use super::signal;
 use super::source::{FormatError, Source, nearest};
 use super::table::{Complaint, Table};
-use crate::integrator::{Mechanical, System};
+use crate::integrator::{Controls, Mechanical, System};
 use crate::mechanism::{Mechanism, ModelError};
 use indexmap::IndexMap;
 use rand::SeedableRng;
@@ -14,18 +15,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Controls as they are described in a table of the file, `nu` a knot. The file gives lists on the grid `grids.0`; they are held
-/// from knot to knot where the command line asks for `grids.1` instead. Those of a trajectory go by its times.
+/// Controls as they are described in a table of the file, `nu` a knot of the grid that they are wanted on. Lists are values at the knots
+/// of the file's own grid, those of a trajectory go by its times.
 pub(super) fn controls(
     source: &Source,
     m: &Mechanism,
     (spec, of): (&ControlsSpec, &str),
-    grids: (&Grid, &Grid),
+    Played { own, grid, how }: Played,
 ) -> Result<Vec<f64>, FormatError> {
-    let (own, grid) = grids;
     let nu = m.actuators.len();
-    let mut columns: Vec<Vec<f64>> = vec![vec![]; nu];
-    let mut recorded = vec![];
+    let mut given = vec![Given::constant(0.0); nu];
     match spec {
         ControlsSpec::Table(table) => {
             let names = || m.actuators.iter().map(|a| a.name.as_str());
@@ -56,25 +55,28 @@ pub(super) fn controls(
                     let message = format!("control `{name}` is {v}");
                     return Err(source.error(&path, message, "expected finite numbers"));
                 }
-                columns[i] = v.to_vec();
+                given[i] = match v {
+                    [constant] => Given::constant(*constant),
+                    values => Given(
+                        own.times()
+                            .into_iter()
+                            .zip(values.iter().copied())
+                            .collect(),
+                    ),
+                };
             }
         }
         ControlsSpec::File(file) => {
             let path = source.path().parent().unwrap_or(Path::new("")).join(file);
-            recorded = read_controls(&path, m, own)
+            given = read_controls(&path, m, own)
                 .map_err(|(message, help)| source.error(&[of, "controls"], message, help))?;
         }
     }
     let mut u = Vec::with_capacity(grid.steps() * nu);
-    for ((knot, h), from) in own.knots_at(grid).zip(&grid.intervals).zip(grid.times()) {
-        if !recorded.is_empty() {
-            u.extend(recorded.iter().map(|c| c.mean(from, from + h)));
-            continue;
-        }
-        u.extend(columns.iter().map(|c| match c.as_slice() {
-            [] => 0.0,
-            [constant] => *constant,
-            values => values[knot],
+    for (from, h) in grid.times().into_iter().zip(&grid.intervals) {
+        u.extend(given.iter().map(|c| match how {
+            Controls::Held => c.mean(from, *h),
+            Controls::Linear => c.at(from, *h),
         }));
     }
     Ok(u)
@@ -85,10 +87,10 @@ pub(super) fn guess(
     source: &Source,
     m: &Mechanism,
     spec: &ProblemSpec,
-    grids: (&Grid, &Grid),
+    played: Played,
     seed: Option<u64>,
 ) -> Result<Vec<f64>, FormatError> {
-    let mut u = controls(source, m, (&spec.guess.controls, "guess"), grids)?;
+    let mut u = controls(source, m, (&spec.guess.controls, "guess"), played)?;
     if let Some(noise) = spec.guess.noise {
         if !noise.scale.is_finite() {
             let message = format!("scale of the noise is {}", noise.scale);
@@ -171,35 +173,53 @@ fn posed(
     Ok(x)
 }
 
-/// A control that is held from each of its times to the next, and from the last on.
-struct Held {
-    /// s, ascending
-    times: Vec<f64>,
-    /// N or N m
-    values: Vec<f64>,
-}
+/// Part of a step by which times may differ and still be the same.
+const SAME_TIME: f64 = 1e-9;
 
-impl Held {
-    /// Its mean from `a` to `b`, so that a longer step gets the same impulse; the very value where it does not change.
-    fn mean(&self, a: f64, b: f64) -> f64 {
-        let rounding = 1e-9 * (b - a);
-        let at = |t: f64| self.times.partition_point(|own| *own <= t).max(1) - 1;
-        let (first, last) = (at(a + rounding), at(b - rounding));
+/// A control as it is given: times, s, ascending, and values, N or N m; the last one holds from then on.
+#[derive(Clone)]
+struct Given(Vec<(f64, f64)>);
+
+impl Given {
+    fn constant(value: f64) -> Self {
+        Self(vec![(0.0, value)])
+    }
+
+    /// The last of its times that is not after this one, else the first.
+    fn row(&self, t: f64) -> usize {
+        self.0.partition_point(|own| own.0 <= t).max(1) - 1
+    }
+
+    /// Its value for the knot of a step, if it is linear between its times; the very value where one of them is the knot's.
+    fn at(&self, knot: f64, step: f64) -> f64 {
+        let rounding = SAME_TIME * step;
+        let (time, value) = self.0[self.row(knot + rounding)];
+        if (time - knot).abs() <= rounding {
+            return value;
+        }
+        signal::interpolated(&self.0, knot)
+    }
+
+    /// Its mean over a step from a knot on, if it is held from each of its times to the next, so that a longer step gets the same
+    /// impulse; the very value where it does not change.
+    fn mean(&self, knot: f64, step: f64) -> f64 {
+        let (rounding, end) = (SAME_TIME * step, knot + step);
+        let (first, last) = (self.row(knot + rounding), self.row(end - rounding));
         if first == last {
-            return self.values[first];
+            return self.0[first].1;
         }
         let part = |i: usize| {
-            let from = if i == first { a } else { self.times[i] };
-            let to = if i == last { b } else { self.times[i + 1] };
-            self.values[i] * (to - from)
+            let from = if i == first { knot } else { self.0[i].0 };
+            let to = if i == last { end } else { self.0[i + 1].0 };
+            self.0[i].1 * (to - from)
         };
-        (first..=last).map(part).sum::<f64>() / (b - a)
+        (first..=last).map(part).sum::<f64>() / step
     }
 }
 
 /// The controls of a CSV file as we write it, over its times; without a column of times, one row a step of `own`.
 /// Errors are messages and remedies.
-fn read_controls(path: &Path, m: &Mechanism, own: &Grid) -> Result<Vec<Held>, Complaint> {
+fn read_controls(path: &Path, m: &Mechanism, own: &Grid) -> Result<Vec<Given>, Complaint> {
     let table = Table::read(path)?;
     let shown = path.display();
     let (rows, steps) = (table.len(), own.steps());
@@ -234,12 +254,9 @@ fn read_controls(path: &Path, m: &Mechanism, own: &Grid) -> Result<Vec<Held>, Co
             "expected one for each time step".into(),
         ));
     }
-    let held = |column: usize| {
-        let values = (0..count).map(|row| table.number(row, column));
-        Ok(Held {
-            times: times[..count].to_vec(),
-            values: values.collect::<Result<_, _>>()?,
-        })
+    let given = |column: usize| {
+        let values = (0..count).map(|row| Ok((times[row], table.number(row, column)?)));
+        Ok(Given(values.collect::<Result<_, Complaint>>()?))
     };
-    columns.into_iter().map(held).collect()
+    columns.into_iter().map(given).collect()
 }

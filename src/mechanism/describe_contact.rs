@@ -287,17 +287,28 @@ impl MechanismBuilder {
         self.check_groups(&colliders, &specs, bodies)?;
         let mut names = SideNames::new(&half_spaces, &colliders, bodies);
         let mut contacts = vec![];
+        // colliders that would touch something if no pair was excluded
+        let mut spared = vec![false; specs.len()];
         for (i, (c, spec)) in colliders.iter().zip(&specs).enumerate() {
             for (g, plane) in self.half_spaces.values().enumerate() {
-                let excluded = self.excludes(|pair| names.are_on_half_space((i, g), pair));
-                if spec.against.contains(&plane.group) && !excluded {
+                if !spec.against.contains(&plane.group) {
+                    continue;
+                }
+                if self.excludes(|pair| names.are_on_half_space((i, g), pair)) {
+                    spared[i] = true;
+                } else {
                     on_half_space((i, c), (g, &half_spaces[g]), bodies, &mut contacts);
                 }
             }
             for (k, (other, of)) in colliders.iter().zip(&specs).enumerate().skip(i + 1) {
                 let meet = spec.against.contains(&of.group) || of.against.contains(&spec.group);
                 let apart = matches!((c.body, other.body), (Some(a), Some(b)) if a != b && !tied(joints, a, b));
-                if meet && apart && !self.excludes(|pair| names.are_colliders((i, k), pair)) {
+                if !(meet && apart) {
+                    continue;
+                }
+                if self.excludes(|pair| names.are_colliders((i, k), pair)) {
+                    (spared[i], spared[k]) = (true, true);
+                } else {
                     between((i, c), (k, other), bodies, &mut contacts)?;
                 }
             }
@@ -314,8 +325,12 @@ impl MechanismBuilder {
         for (i, spec) in specs.iter().enumerate() {
             for (k, group) in groups.iter().enumerate() {
                 let k = specs.len() + k;
-                let excluded = self.excludes(|pair| names.are_colliders((i, k), pair));
-                if spec.against.contains(group) && !excluded {
+                if !spec.against.contains(group) {
+                    continue;
+                }
+                if self.excludes(|pair| names.are_colliders((i, k), pair)) {
+                    spared[i] = true;
+                } else {
                     between(
                         (k, &colliders[k]),
                         (i, &colliders[i]),
@@ -332,12 +347,12 @@ impl MechanismBuilder {
                 Pair::Between { first, second, .. } => first == i || second == i,
             })
         };
-        if let Some(i) = (0..specs.len()).find(|i| !touches(*i)) {
+        if let Some(i) = (0..specs.len()).find(|i| !touches(*i) && !spared[*i]) {
             return Err(contact_error(
                 &colliders[i],
                 bodies,
                 format!("contact `{}` touches nothing", colliders[i].name),
-                "add a half-space to [half_spaces] or a solid to [terrain], name the group of another body's contact in `against`, or leave the contact out (contacts of one body, of bodies tied by a joint, and of excluded_pairs do not meet)",
+                "add a half-space to [half_spaces] or a solid to [terrain], name the group of another body's contact in `against`, or leave the contact out (contacts of one body, and of bodies tied by a joint, do not meet)",
             ));
         }
         let pairs = self.pair_friction(&names, &mut contacts)?;

@@ -110,10 +110,19 @@ impl MechanismBuilder {
         self.excluded_pairs.iter().any(is_pair)
     }
 
-    /// Returns an error if an excluded pair has a side that does not exist.
+    /// Returns an error if an excluded pair has a side that does not exist, or the same side twice.
     pub(super) fn check_excluded(&self, names: &SideNames) -> Result<(), ModelError> {
         let mut each = self.excluded_pairs.iter();
-        each.try_for_each(|pair| names.check(&["excluded_pairs"], pair))
+        each.try_for_each(|pair| {
+            if pair[0] == pair[1] {
+                return Err(ModelError::new(
+                    ["excluded_pairs"],
+                    format!("a pair names `{}` twice", pair[0]),
+                    "name two sides; contacts of one body never meet",
+                ));
+            }
+            names.check(&["excluded_pairs"], pair)
+        })
     }
 
     /// Sets the friction pair of every contact; of several that match, the last one in the file.

@@ -658,6 +658,34 @@ fn a_finely_meshed_ball_rests_at_its_radius() {
     }
 }
 
+/// Free bodies whose first step would turn them beyond what it can resolve are divided, alike with either integrator.
+#[test]
+fn fast_free_bodies_start() {
+    let folder = Folder::new("simulate_fast");
+    for (inertia, rates) in [
+        ("[1.0, 2.0, 3.0]", [9.3, 5.6, 16.8]),
+        ("[1.0, 2.0, 3.0]", [60.0, 0.0, 30.0]),
+        ("[1.0, 1.0, 1.5]", [0.0, 40.0, 20.0]),
+        ("[1.0, 1.0, 1.0]", [0.0, 45.0, 5.0]),
+        ("[0.1, 2.0, 2.05]", [80.0, 1.0, -1.0]),
+    ] {
+        let parts = ["minimal", "maximal"].map(|integrator| {
+            folder.write(
+                "body.toml",
+                &format!(
+                    "time_step = 0.1\nhorizon = 1.0\nintegrator = \"{integrator}\"\n[mechanism]\ngravity = [0, 0, 0]\n\
+                     [mechanism.bodies.b]\nmass = 1.0\ninertia = {inertia}\nfree = true\n\
+                     [initial]\nb = {{ angular_velocity = {rates:?} }}\n"
+                ),
+            );
+            let v = folder.json(&["simulate", "body.toml", "--json"]);
+            assert_eq!(v["status"], "done", "{inertia} {rates:?} {integrator}");
+            number(&v, "substeps_mean")
+        });
+        assert_eq!(parts[0], parts[1], "{inertia} {rates:?}");
+    }
+}
+
 /// Wheels and propellers turn exactly at up to 3 rad a step from the first step on, with either integrator; what follows its chord is
 /// divided.
 #[test]
@@ -701,5 +729,54 @@ fn fast_wheels_start() {
             let error = (angle / (0.5 * rate) - 1.0).abs();
             assert!(error < allowed, "{what}: {angle} rad, {error:e}");
         }
+    }
+}
+
+/// The hand of an arm comes to lie against the trunk that the world holds, whether the trunk's mask or its own says so.
+#[test]
+fn hands_do_not_pass_through_what_the_world_holds() {
+    let folder = Folder::new("simulate_held");
+    let link = |name: &str, shape: &str, z: f64| {
+        format!(
+            "<link name=\"{name}\"><inertial><origin xyz=\"0 0 {z}\"/><mass value=\"1\"/>\
+             <inertia ixx=\"0.01\" ixy=\"0\" ixz=\"0\" iyy=\"0.01\" iyz=\"0\" izz=\"0.01\"/></inertial>{shape}</link>"
+        )
+    };
+    let shape = |geometry: &str, z: f64| {
+        format!("<collision><origin xyz=\"0 0 {z}\"/><geometry>{geometry}</geometry></collision>")
+    };
+    let joint = |name: &str, parent: &str, child: &str, at: &str| {
+        format!(
+            "<joint name=\"{name}\" type=\"continuous\"><parent link=\"{parent}\"/><child link=\"{child}\"/>\
+             <origin xyz=\"{at}\"/><axis xyz=\"0 1 0\"/><dynamics damping=\"1.0\"/></joint>"
+        )
+    };
+    let robot = [
+        "<robot name=\"r\">".to_owned(),
+        link("trunk", &shape("<box size=\"0.2 0.2 1.0\"/>", 0.0), 0.0),
+        link("upper", &shape("<sphere radius=\"0.05\"/>", 0.0), -0.2),
+        link("hand", &shape("<sphere radius=\"0.05\"/>", -0.1), -0.1),
+        joint("shoulder", "trunk", "upper", "0.14 0 0.5"),
+        joint("elbow", "upper", "hand", "0 0 -0.4"),
+        "</robot>".to_owned(),
+    ];
+    folder.write("robot.urdf", &robot.concat());
+    for groups in [
+        "self_contacts.robot = {}",
+        "self_contacts = { hands = { links = [\"hand\"], against = [\"rest\"] }, rest = { against = [] } }",
+        "self_contacts = { hands = { links = [\"hand\"], against = [] }, rest = { against = [\"hands\"] } }",
+    ] {
+        folder.write(
+            "robot.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 3.0\nmechanism = \"robot.urdf\"\n[import]\ngravity = [-9.81, 0.0, 0.0]\n\
+                 {groups}\n[initial]\nshoulder = -0.8\n"
+            ),
+        );
+        let v = folder.json(&["simulate", "robot.toml", "--json"]);
+        assert_eq!(v["status"], "done", "{groups}");
+        // of the hand's center of mass, which is that of its sphere
+        let x = numbers(&v["final"]["bodies"]["hand"]["position"])[0];
+        assert!((x - 0.15).abs() < 1e-6, "{groups}: {x}");
     }
 }

@@ -244,31 +244,78 @@ fn a_solution_tells_of_its_energy_and_of_half_of_the_time_step() {
     let far = number(&v["half_step"], "position");
     assert!(far > 0.0 && far < 0.1, "{v:#}");
     assert!(number(&v["half_step"], "orientation") < 0.2, "{v:#}");
-    // against simulations of the same controls
-    folder.write(
-        "again.toml",
-        &changed(
-            "pendulum_swingup",
-            "controls = { motor = 0.1 }",
-            "controls = \"out/case/trajectory.csv\"",
-        ),
-    );
-    let position = |step: &str| {
-        let v = folder.json(&["simulate", "again.toml", "--step", step, "--json"]);
-        let bodies = v["final"]["bodies"].as_object().expect("bodies");
-        numbers(&bodies.values().next().expect("one")["position"])
-    };
-    let (coarse, fine) = (position("0.06"), position("0.03"));
-    let apart = coarse
-        .iter()
-        .zip(&fine)
-        .map(|(a, b)| (a - b).powi(2))
-        .sum::<f64>()
-        .sqrt();
-    assert!((apart - far).abs() < 1e-6 * (1.0 + far), "{apart} {far}");
     let run = folder.run(&["solve", "case.toml"]).ended(1);
     assert!(
         run.out.contains("half of the time step") && run.out.contains("work of actuators"),
+        "{}",
+        run.out
+    );
+}
+
+/// How far the end moves at half of the time step is what simulations of the plan's file at both steps say, however controls act.
+#[test]
+fn plans_are_played_back_as_their_controls_act() {
+    let folder = Folder::new("played_back");
+    for how in ["held", "linear"] {
+        let text = |controls: &str| {
+            let text = changed("pendulum_swingup", "controls = { motor = 0.1 }", controls);
+            format!("controls = \"{how}\"\n{text}")
+        };
+        folder.write("plan.toml", &text("controls = { motor = 0.1 }"));
+        let v = folder
+            .run(&["solve", "plan.toml", "--json"])
+            .ended(0)
+            .json();
+        let far = number(&v["half_step"], "position");
+        folder.write(
+            "again.toml",
+            &text("controls = \"out/plan/trajectory.csv\""),
+        );
+        let position = |step: &str| {
+            let v = folder.json(&["simulate", "again.toml", "--step", step, "--json"]);
+            let bodies = v["final"]["bodies"].as_object().expect("bodies");
+            numbers(&bodies.values().next().expect("one")["position"])
+        };
+        let (coarse, fine) = (position("0.06"), position("0.03"));
+        let each = coarse.iter().zip(&fine).map(|(a, b)| (a - b).powi(2));
+        let apart = each.sum::<f64>().sqrt();
+        assert!(far > 1e-6, "{how}: {far}");
+        assert!(
+            (apart - far).abs() < 1e-6 * (1.0 + far),
+            "{how}: {apart} {far}"
+        );
+    }
+}
+
+/// A solution at a coarse time step names one that is small enough, and none where the end comes no nearer with smaller ones.
+#[test]
+fn a_coarse_time_step_is_told_with_one_that_is_small_enough() {
+    let folder = Folder::new("coarse");
+    let text = changed(
+        "double_pendulum_swingup",
+        "time_step = 0.01 ",
+        "time_step = 0.025 ",
+    );
+    folder.write("coarse.toml", &text);
+    let half_step = |extra: &[&str]| {
+        let args = [&["solve", "coarse.toml", "--json"], extra].concat();
+        folder.run(&args).ended(0).json()["half_step"].clone()
+    };
+    let coarse = half_step(&[]);
+    let (share, fine) = (number(&coarse, "share"), number(&coarse, "time_step"));
+    assert!(share > 0.01 && fine < 0.025, "{coarse}");
+    let fine = half_step(&["--step", &fine.to_string()]);
+    assert!(
+        number(&fine, "share") < 0.01 && fine["time_step"].is_null(),
+        "{fine}"
+    );
+    // upright for seconds without feedback
+    let long = text.replace("horizon = 2.2 ", "horizon = 5.0 ");
+    assert_ne!(long, text);
+    folder.write("coarse.toml", &long);
+    let run = folder.run(&["solve", "coarse.toml"]).ended(0);
+    assert!(
+        run.out.contains("no time step is known to be small enough"),
         "{}",
         run.out
     );

@@ -383,6 +383,14 @@ fn a_mechanism_that_overlaps_is_refused_where_it_moves_and_a_pair_can_be_exclude
     }
     let (_, names) = check("excluded_pairs = [[\"floor\", \"high\"]]\n", 0.01);
     assert_eq!(names, ["low.skin on floor", "low.skin with high.skin"]);
+    // what then touches nothing stays as it is
+    let pairs = "excluded_pairs = [[\"floor\", \"high\"], [\"low\", \"high\"]]\n";
+    let (start, names) = check(pairs, -0.05);
+    assert!(start.is_ok());
+    assert_eq!(names, ["low.skin on floor"]);
+    let twice = build(&balls("excluded_pairs = [[\"low\", \"low\"]]\n", 0.01));
+    let message = format!("{:?}", twice.expect_err("one side"));
+    assert!(message.contains("names `low` twice"), "{message}");
 }
 
 #[test]

@@ -122,15 +122,28 @@ fn controls_are_read_by_time() {
     }
     let own: Vec<f64> = push.values.iter().flatten().copied().collect();
     write_csv(&folder.join("run.csv"), &r).expect("writes");
-    let guess = |step: &str, horizon: &str| {
+    let played = |how: &str, step: &str, horizon: &str| {
         let text = changed("controls = { push = 0.01 }", "controls = \"run.csv\"")
             .replacen("time_step = 0.05 ", &format!("time_step = {step} "), 1)
             .replacen("horizon = 5.0 ", &format!("horizon = {horizon} "), 1);
+        let text = format!("controls = \"{how}\"\n{text}");
         let path = folder.join("problem.toml");
         std::fs::write(&path, text).expect("writes");
         let model = load(&path).and_then(|d| d.build(&Overrides::default()));
         model.expect("good").problem.guess
     };
+    let guess = |step: &str, horizon: &str| played("held", step, horizon);
+    // linear ones are interpolated, and hold on from the last knot
+    assert_eq!(played("linear", "0.05", "5.0"), own);
+    assert_eq!(
+        played("linear", "0.1", "5.0"),
+        own.iter().step_by(2).copied().collect::<Vec<_>>()
+    );
+    let fine = played("linear", "0.025", "5.0");
+    for (k, u) in fine.iter().enumerate() {
+        let next = own[(k / 2 + k % 2).min(99)];
+        assert!((u - 0.5 * (own[k / 2] + next)).abs() < 1e-12, "{k}: {u}");
+    }
     assert_eq!(guess("0.05", "5.0"), own);
     let halved: Vec<f64> = own.iter().flat_map(|u| [*u, *u]).collect();
     assert_eq!(guess("0.025", "5.0"), halved);

@@ -430,6 +430,8 @@ impl<'a> Assembly<'a> {
                 j.limits.clone_from(&change.limits);
             }
         }
+        // of links that the world holds
+        let held: Vec<String> = self.builder.terrain.keys().cloned().collect();
         let b = &mut self.builder;
         b.gravity = import.gravity.unwrap_or(b.gravity);
         b.half_spaces.extend(import.half_spaces.clone());
@@ -438,6 +440,7 @@ impl<'a> Assembly<'a> {
         b.springs.extend(import.springs.clone());
         b.gears.extend(import.gears.clone());
         b.actuators.extend(import.actuators.clone());
+        self.meet_held(&held)?;
         self.leave_out_idle();
         self.exclude()?;
         let b = &self.builder;

@@ -7,7 +7,7 @@ use super::robot::{Frame, Geometry, Solid};
 use crate::format::problem::Names;
 use crate::format::recording::Visual;
 use crate::format::source::{FormatError, nearest};
-use crate::mechanism::{ContactSpec, JointKind, Surface};
+use crate::mechanism::{ContactSpec, JointKind, Surface, TerrainShape, TerrainSpec};
 use crate::spatial::{Quat, Vec3};
 use indexmap::IndexMap;
 
@@ -50,6 +50,11 @@ impl<'a> Assembly<'a> {
                 ));
             }
             let Some(body) = self.groups[group].body.clone() else {
+                let own = groups.get(name).filter(|_| group == 0);
+                if let Some((own, _)) = own {
+                    self.hold(name, &frame, own);
+                    continue;
+                }
                 if !all {
                     return Err(self.of_import(
                         &["contacts"],
@@ -131,6 +136,67 @@ impl<'a> Assembly<'a> {
                     ));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Collision shapes of a link that the world holds, in a group of [import.self_contacts]: terrain.
+    fn hold(&mut self, name: &str, frame: &Frame, group: &str) {
+        let link = self.link(name);
+        for (k, g) in link.collisions.iter().enumerate() {
+            let shape = match self.surface((name, g)) {
+                Ok(Surface::Box(edges)) => Ok(TerrainShape::Box(edges)),
+                Ok(Surface::Hull(hull)) => Ok(TerrainShape::Hull(hull)),
+                Ok(_) => Err("of what the world holds, only boxes and meshes do".to_owned()),
+                Err(why) => Err(why),
+            };
+            let shape = match shape {
+                Ok(shape) => shape,
+                Err(why) => {
+                    self.remarks
+                        .push(format!("a shape of link `{name}` touches nothing: {why}"));
+                    continue;
+                }
+            };
+            let at = frame.then(&g.frame);
+            let mut solid = TerrainSpec::new(shape, self.import.friction).at(at.x.into());
+            solid.orientation = oriented(&at.q);
+            group.clone_into(&mut solid.group);
+            let mut called = match link.collisions.len() {
+                1 => name.to_owned(),
+                _ => format!("{name} {}", k + 1),
+            };
+            while self.import.terrain.contains_key(&called) {
+                called += " of the robot";
+            }
+            self.builder.terrain.insert(called, solid);
+        }
+    }
+
+    /// Shapes that the world holds and those of [import.self_contacts] collide by either's mask, but not with bodies on joints of
+    /// the world.
+    pub(super) fn meet_held(&mut self, held: &[String]) -> Result<(), FormatError> {
+        let masks = self.self_groups()?;
+        let b = &mut self.builder;
+        let on_world = |body: &str| {
+            let mut joints = b.joints.values().filter(|j| j.kind != JointKind::Floating);
+            joints.any(|j| j.parent == "world" && j.child == body)
+        };
+        let tied: Vec<String> = b.bodies.keys().filter(|n| on_world(n)).cloned().collect();
+        for name in held {
+            let own = b.terrain[name].group.clone();
+            let mask = masks.values().find(|(group, _)| *group == own);
+            let mask = mask.map_or(&[][..], |(_, against)| against);
+            for c in b.bodies.values_mut().flat_map(|o| o.contacts.values_mut()) {
+                if mask.contains(&c.group) && !c.against.contains(&own) {
+                    c.against.push(own.clone());
+                }
+            }
+            let touch = tied
+                .iter()
+                .filter(|body| !b.bodies[*body].contacts.is_empty());
+            let pairs = touch.map(|body| [name.clone(), body.clone()]);
+            b.excluded_pairs.extend(pairs);
         }
         Ok(())
     }

@@ -149,9 +149,15 @@ impl<S: Mechanical> Divided<S> {
     ) -> Result<usize, StepError> {
         let h = seen.at.h.abs();
         // of none before they are zero, at any weight
-        let weight = if weight == 0.0 { h } else { weight };
+        let mut weight = if weight == 0.0 { h } else { weight };
         let above = STABLE / (h * (GROWTH * *ratio).min(1.0));
-        let swing = self.inner.swing(seen, weight, above, w)?;
+        let swing = loop {
+            match self.inner.swing(seen, weight, above, w) {
+                // rates of a start may be too fast for an interval as long as the step
+                Err(e) if may_divide(e.failure) && weight * MOST as f64 > h => weight *= 0.5,
+                found => break found?,
+            }
+        };
         // of a swing that was not estimated the bound is enough
         let mut rate = 0.0;
         if swing.bound > above {
