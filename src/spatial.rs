@@ -5,7 +5,7 @@
 
 mod law;
 
-pub use law::{COARSE_TURN, RotationLaw, increment, increment_scalar};
+pub use law::{COARSE_TURN, FreeLaw, RotationLaw, increment, increment_scalar};
 
 use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
 

@@ -362,6 +362,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
 /// How far a body turned in a step, what that does to its spin, and what helps.
 fn turned(model: &Model, stats: &RolloutStats) -> String {
     let body = &model.system.mechanism().bodies[stats.turned];
+    let error = 100.0 * stats.turn.powi(2) / 6.0;
+    if matches!(body.rotation, RotationLaw::Free(_)) {
+        return format!(
+            "body `{}` tumbles, and its spin is off by about {error:.1} %; take a smaller time step",
+            body.name
+        );
+    }
     let fix = match body.rotation {
         RotationLaw::Chord => {
             "take a smaller time step, or give the body rotation = { spin_about = axis }"
@@ -370,8 +377,6 @@ fn turned(model: &Model, stats: &RolloutStats) -> String {
     };
     format!(
         "body `{}` turned by {:.2} rad in one step, and its spin is off by a sixth of the square, {:.1} %; {fix}",
-        body.name,
-        stats.turn,
-        100.0 * stats.turn.powi(2) / 6.0
+        body.name, stats.turn, error
     )
 }

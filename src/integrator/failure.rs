@@ -21,6 +21,24 @@ pub(super) fn starts_at_half_turn(joint: &str) -> StepError {
     }
 }
 
+/// The bounds of a body's turn in an interval by its rotation law.
+pub(super) fn turn_bounds(law: &RotationLaw, h: f64) -> String {
+    let name = law.name();
+    let Some((bound, tilt)) = law.domain() else {
+        return format!("with rotation = \"{name}\", its speed must be a finite number");
+    };
+    let across = tilt.map_or(String::new(), |tilt| {
+        format!(
+            ", and across its axis of spin below {tilt:.3}, that is {:.3} rad/s",
+            tilt / h
+        )
+    });
+    format!(
+        "with rotation = \"{name}\", h |w| must stay below {bound:.3}, that is {:.3} rad/s{across}",
+        bound / h
+    )
+}
+
 /// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed.
 pub(super) fn explain(
     failure: StepFailure,
@@ -32,13 +50,9 @@ pub(super) fn explain(
     match failure {
         StepFailure::Domain => {
             let h = after.abs().max(before.abs());
-            let (bound, tilt) = law.domain();
-            let across = tilt.map_or(String::new(), |tilt| {
-                format!(", and across its axis of spin below {tilt:.3}, that is {:.3} rad/s", tilt / h)
-            });
             return format!(
-                "the body turns too fast for its step: h |w| must stay below {bound:.3}, that is {:.3} rad/s{across}; take a smaller time step or substeps = \"auto\"",
-                bound / h
+                "the body turns too fast for its step: {}; take a smaller time step or substeps = \"auto\"",
+                turn_bounds(law, h)
             );
         }
         StepFailure::HalfTurn => {

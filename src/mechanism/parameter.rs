@@ -34,8 +34,8 @@
 use super::builder::{Inertia, MechanismBuilder, PerDirection};
 use super::error::{ModelError, nearest};
 use super::range::Range;
-use super::{CoordinateId, Drive, Freedom, Mechanism};
-use crate::spatial::Vec3;
+use super::{Body, CoordinateId, Drive, Freedom, Mechanism};
+use crate::spatial::{RotationLaw, Vec3};
 use std::collections::HashSet;
 
 /// A number of a mechanism.
@@ -177,7 +177,11 @@ impl Mechanism {
     /// Every number that can be a parameter at the value it has, with its path.
     pub fn fields(&self) -> Vec<(String, Field)> {
         let mut out = self.all_fields();
-        out.retain(|(_, f)| f.refuses(self.get(*f)).is_none() && self.is_from_center(*f));
+        out.retain(|(_, f)| {
+            f.refuses(self.get(*f)).is_none()
+                && self.is_from_center(*f)
+                && self.fixed_inertia(*f).is_none()
+        });
         out
     }
 
@@ -193,6 +197,15 @@ impl Mechanism {
             _ => None,
         };
         body.is_none_or(|b| self.bodies[b].origin == Vec3::zeros())
+    }
+
+    /// The body whose inertia a field is part of, if its rotation law is made of that inertia.
+    fn fixed_inertia(&self, field: Field) -> Option<&Body> {
+        let Field::Inertia(b, ..) = field else {
+            return None;
+        };
+        let body = &self.bodies[b];
+        matches!(body.rotation, RotationLaw::Free(_)).then_some(body)
     }
 
     /// With those that can be parameters once they have another value.
@@ -323,6 +336,13 @@ impl Mechanism {
                     ["parameters", parameter, "of"],
                     format!("`{path}` lies in a frame that a body has of its own"),
                     "to make it a parameter leave out center_of_mass of the body and give its places from there",
+                ));
+            }
+            if let Some(body) = self.fixed_inertia(*f) {
+                return Err(ModelError::new(
+                    ["parameters", parameter, "of"],
+                    format!("body `{}` of `{path}` has rotation = \"free\"", body.name),
+                    "that law has no derivative by the inertia; give the body another rotation, or choose another parameter",
                 ));
             }
             return Ok(*f);

@@ -2,7 +2,7 @@
 
 use super::error::ModelError;
 use super::joint::Joint;
-use crate::spatial::{Mat3, RotationLaw, Vec3};
+use crate::spatial::{FreeLaw, Mat3, RotationLaw, Vec3};
 use serde::{Deserialize, Serialize};
 
 /// Relative differences of moments, and sines of angles between axes, up to which they are equal: rounding of what files give to
@@ -21,6 +21,8 @@ pub enum Rotation {
     Spin,
     /// The same about a named axis, body frame, as of blades.
     SpinAbout([f64; 3]),
+    /// For bodies in flight, in maximal coordinates: exact for two equal moments and for spins about principal axes, at any speed.
+    Free,
 }
 
 impl Rotation {
@@ -44,6 +46,15 @@ impl Rotation {
                         "body `{name}` has rotation = \"spin\", and no two of its moments are equal"
                     ),
                     "name the axis it spins about, body frame: rotation = { spin_about = [0, 0, 1] }",
+                ),
+            },
+            Self::Free => match FreeLaw::new(inertia) {
+                Some(law) => Ok(RotationLaw::Free(law)),
+                None => error(
+                    format!(
+                        "body `{name}` has rotation = \"free\", and its moments are not positive"
+                    ),
+                    "give it three positive principal moments, or another rotation",
                 ),
             },
             Self::SpinAbout(axis) => match Vec3::from(axis).try_normalize(0.0) {

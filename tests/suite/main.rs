@@ -21,6 +21,7 @@ mod drops;
 mod elements;
 mod episodes;
 mod extremes;
+mod free;
 mod gradients;
 mod identification;
 mod in_motion;

@@ -424,7 +424,7 @@ impl Maximal {
         let velocities = if let Some(h) = at.before() {
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = moved(&self.poses_before(at, x), &b);
-            velocities_between(m, &poses, &old, h)
+            velocities_between(m, x, (&poses, &old), h)
         } else {
             let mut rates = m.tree_rates(&here, &self.velocities_of(x));
             rates.iter_mut().zip(rate).for_each(|(r, c)| *r += c);

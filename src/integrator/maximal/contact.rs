@@ -6,6 +6,7 @@ use super::{Maximal, Work};
 use crate::contact::{Failed, Memory, NewtonSystem, Side, Solver, View};
 use crate::dynamics::{Inputs, StepError, StepStats};
 use crate::mechanism::{Actuator, Mechanism, Range};
+use crate::spatial::RotationLaw;
 
 /// What refined solves leave of a right-hand side, relative, from which the blocks have lost too many digits: common are
 /// 1e-14, and a gradient of many steps wants six.
@@ -44,6 +45,11 @@ impl NewtonSystem for Stepping<'_> {
             for i in 0..3 {
                 out[6 * b + i] += half * force[6 * b + i] / body.mass;
                 out[6 * b + 3 + i] += turn[i];
+            }
+            if let RotationLaw::Free(law) = &body.rotation {
+                let momentum = vec3(&w.knot.base, 6 * b + 3) + vec3(force, 6 * b + 3) * half;
+                let omega = law.velocity_of_momentum(&momentum, w.knot.at.h());
+                out[6 * b + 3..6 * b + 6].copy_from_slice(omega.as_slice());
             }
         }
     }

@@ -21,11 +21,11 @@
 
 use super::{Maximal, Work};
 use crate::dynamics::{Start, StepError, StepFailure};
-use crate::integrator::failure::starts_at_half_turn;
+use crate::integrator::failure::{starts_at_half_turn, turn_bounds};
 use crate::mechanism::{
     Earlier, Field, Mechanism, ModelError, Motion, RANK, decompose, least_squares, stacked,
 };
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Pose, Vec3, log};
 use nalgebra::{DMatrix, DVector};
 
 impl Maximal {
@@ -113,9 +113,9 @@ impl Maximal {
         each.map(|(b, (old, new))| {
             let turn = old.q.inverse() * new.q;
             let law = &self.mechanism.bodies[b].rotation;
-            let w = law.velocity(&turn, h);
+            let w = law.velocity(&turn, h, None);
             if !law.contains(&w, h) {
-                return Err(self.turned_too_far(b, (h * w).norm()));
+                return Err(self.turned_too_far(b, log(&turn).norm(), h));
             }
             Ok(((new.x - old.x) / h, w))
         })
@@ -139,14 +139,14 @@ impl Maximal {
             let there = law.increment(omega, h, s);
             // dphi_y = -K(-h) dw + R(w h) dphi_z - w/s dh is what turns the pose before
             let inverse = law.jacobian(omega, -h, s).try_inverse();
-            let inverse = inverse.ok_or_else(|| self.turned_too_far(b, (omega * h).norm()))?;
+            let inverse = inverse.ok_or_else(|| self.turned_too_far(b, (omega * h).norm(), h))?;
             for c in 0..new.ncols() {
                 let at = |m: &DMatrix<f64>, i: usize| Vec3::from_fn(|j, _| m[(6 * b + i + j, c)]);
                 let mut dv = (at(new, 0) - at(old, 0)) / h;
                 let mut turned = at(old, 3) - there * at(new, 3);
                 if by_h == Some(c) {
                     dv -= speed / h;
-                    turned += omega / law.end_divisor(s);
+                    turned += law.end_by_interval(omega, -h, s, 1.0);
                 }
                 let dw = inverse * turned;
                 for i in 0..3 {
@@ -158,15 +158,15 @@ impl Maximal {
         Ok(stacked(new.clone(), &v))
     }
 
-    fn turned_too_far(&self, body: usize, turn: f64) -> StepError {
+    fn turned_too_far(&self, body: usize, turn: f64, h: f64) -> StepError {
         StepError {
             failure: StepFailure::Domain,
             element: self.mechanism.bodies[body].name.clone(),
             time: 0.0,
             residual: turn,
             message: format!(
-                "turned by h |w| = {turn:.3} in the interval before the start, and steps are for less than {:.3}; start slower, or with a shorter interval",
-                self.mechanism.bodies[body].rotation.domain().0
+                "turned by {turn:.3} rad in the interval before the start; {}; start slower, or with a shorter interval",
+                turn_bounds(&self.mechanism.bodies[body].rotation, h)
             ),
         }
     }

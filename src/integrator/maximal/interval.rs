@@ -32,6 +32,6 @@ impl Maximal {
             out.x[n + 6 * b + i] -= h * x[i];
             out.x[n + 6 * b + 3 + i] += spin[i];
         }
-        out.h_prev -= x.dot(&v) + phi.dot(&omega) / law.end_divisor(s);
+        out.h_prev -= x.dot(&v) + law.end_by_interval_transposed(&omega, -h, s, &phi);
     }
 }

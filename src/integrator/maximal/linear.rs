@@ -195,9 +195,10 @@ impl Maximal {
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));
             let s = w.knot.scalar[b];
             let law = &w.model.bodies[b].rotation;
-            let (back, longer) = (law.increment(&omega, h, s), d.h_prev / law.end_divisor(s));
+            let back = law.increment(&omega, h, s);
+            let longer = law.end_by_interval(&omega, -h, s, d.h_prev);
             let x = dx - dv * h - vec3(&w.knot.before, 6 * b) * d.h_prev;
-            let phi = back * dphi + law.jacobian(&omega, -h, s) * dw - omega * longer;
+            let phi = back * dphi + law.jacobian(&omega, -h, s) * dw - longer;
             out[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             out[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
         }
@@ -279,7 +280,7 @@ impl Maximal {
             }
             let x = vec3(&d.x, 6 * b) + vec3(&w.newton.trial, 6 * b) * dh;
             let phi =
-                self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + omega * (dh / law.end_divisor(s));
+                self.carried(w, b, &vec3(&d.x, 6 * b + 3)) + law.end_by_interval(&omega, h, s, dh);
             zplus[6 * b..6 * b + 3].copy_from_slice(x.as_slice());
             zplus[6 * b + 3..6 * b + 6].copy_from_slice(phi.as_slice());
             let (dv, dw) = (vec3(&d.x, n + 6 * b), vec3(&d.x, n + 6 * b + 3));

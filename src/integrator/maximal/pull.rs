@@ -302,7 +302,7 @@ impl Maximal {
             let (x, turn) = (vec3(&flow.zplus, 6 * b), vec3(&flow.zplus, 6 * b + 3));
             if w.knot.at.steps() {
                 out.h += x.dot(&vec3(&w.newton.trial, 6 * b))
-                    + turn.dot(&omega) / law.end_divisor(s)
+                    + law.end_by_interval_transposed(&omega, h, s, &turn)
                     + ma.dot(&law.momentum_rate(&omega, j, h, s));
             }
             out.h_prev += ma.dot(&law.momentum_rate(&old, j, -hp, sp));

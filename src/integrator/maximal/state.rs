@@ -104,7 +104,7 @@ impl Maximal {
     /// The state after an interval `h` that leads from the state `x` to the poses at tree coordinates `q`.
     pub(super) fn state_behind(&self, x: &[f64], poses: &[Pose], q: &[f64], h: f64) -> Vec<f64> {
         let winding = self.winding_near(&self.mechanism, poses, q, x);
-        let velocities = velocities_between(&self.mechanism, poses, &self.poses_of(x), h);
+        let velocities = velocities_between(&self.mechanism, x, (poses, &self.poses_of(x)), h);
         self.state(poses, &velocities, &winding)
     }
 

@@ -5,7 +5,7 @@ use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
 use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
-use crate::spatial::Vec3;
+use crate::spatial::{RotationLaw, Vec3};
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
@@ -118,7 +118,23 @@ impl Maximal {
                 // a longer interval than the one before: start inside the domain
                 omega.iter_mut().for_each(|o| *o /= beyond);
             }
+            self.coast(w, b);
         }
+    }
+
+    /// Starts a body from the velocity of its flight under the forces at the knot, where its law has that in closed form: from the old
+    /// velocity of a fast turn Newton's method would not find it.
+    fn coast(&self, w: &mut Work, b: usize) {
+        let RotationLaw::Free(law) = &w.model.bodies[b].rotation else {
+            return;
+        };
+        let (base, force) = (
+            vec3(&w.knot.base, 6 * b + 3),
+            vec3(&w.knot.force, 6 * b + 3),
+        );
+        let momentum = base + force * w.knot.at.half();
+        let omega = law.velocity_of_momentum(&momentum, w.knot.at.h());
+        w.newton.trial[6 * b + 3..6 * b + 6].copy_from_slice(omega.as_slice());
     }
 
     /// Solves `evaluate = 0` from `w.newton.trial`.

@@ -254,7 +254,7 @@ impl Maximal {
             };
             let b: Vec<f64> = a.iter().zip(rate).map(|(a, r)| a - h * r).collect();
             let (old, _) = Self::moved(m, &before, &b).map_err(failed)?;
-            velocities_between(m, &poses, &old, h)
+            velocities_between(m, x, (&poses, &old), h)
         } else {
             let mut rates = m.tree_rates(&here.poses, &self.velocities_of(x));
             let change = &here.z * DVector::from_column_slice(rate);
@@ -383,13 +383,23 @@ pub(super) fn pose_before(law: &RotationLaw, at: &Knot, s: &[f64]) -> Pose {
     Pose::new(p.x - v * at.h_prev, p.q * back)
 }
 
-/// The velocities that lead from one configuration to another.
-pub(super) fn velocities_between(m: &Mechanism, to: &[Pose], from: &[Pose], h: f64) -> Vec<Motion> {
-    let between = |((p, o), body): ((&Pose, &Pose), &Body)| {
+/// The velocities that lead from one configuration to another; `x` is the state near which they are looked for.
+pub(super) fn velocities_between(
+    m: &Mechanism,
+    x: &[f64],
+    (to, from): (&[Pose], &[Pose]),
+    h: f64,
+) -> Vec<Motion> {
+    let between = |(((p, o), body), s): (((&Pose, &Pose), &Body), &[f64])| {
         let turn = o.q.conjugate() * p.q;
-        ((p.x - o.x) / h, body.rotation.velocity(&turn, h))
+        let near = vec3(s, 10);
+        (
+            (p.x - o.x) / h,
+            body.rotation.velocity(&turn, h, Some(&near)),
+        )
     };
-    to.iter().zip(from).zip(&m.bodies).map(between).collect()
+    let each = to.iter().zip(from).zip(&m.bodies);
+    each.zip(x.chunks_exact(13)).map(between).collect()
 }
 
 type Blocks = Vec<crate::mechanism::Mat6>;

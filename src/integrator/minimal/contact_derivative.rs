@@ -164,10 +164,10 @@ impl Minimal {
                 // of what is solved, while velocities are held
                 let moves = match t.stage {
                     Stage::Given => (rates.0 * h, rates.1 * h),
-                    _ => {
-                        let longer = d.h / law.end_divisor(to.scalar);
-                        (to.velocity * d.h, turning * longer)
-                    }
+                    _ => (
+                        to.velocity * d.h,
+                        law.end_by_interval(&turning, h, to.scalar, d.h),
+                    ),
                 };
                 let end = (flow.z.0 + moves.0, flow.z.1 + moves.1);
                 put(&mut t.end, b, &to_body(&w.touching.next[b].r, &end));
@@ -420,7 +420,7 @@ impl Minimal {
                 match stage {
                     Stage::Given => add(&mut flow.w[1], &(end.0 * h, end.1 * h)),
                     _ => {
-                        let turns = end.1.dot(&turning) / law.end_divisor(to.scalar);
+                        let turns = law.end_by_interval_transposed(&turning, h, to.scalar, &end.1);
                         out.h += end.0.dot(&to.velocity) + turns;
                     }
                 }

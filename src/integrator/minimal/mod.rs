@@ -79,7 +79,7 @@ use crate::dynamics::Dims;
 use crate::mechanism::{
     Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
 };
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Pose, RotationLaw, Vec3};
 use std::ops::Range;
 
 /// A body, with the joint that holds it to what is nearer to the world.
@@ -337,6 +337,11 @@ fn check(m: &Mechanism) -> Result<(), ModelError> {
     if let Some(chord) = (0..m.joints.len()).find(|j| !in_tree(*j)) {
         let name = &m.joints[chord].name;
         return refused(["joints", name], &format!("joint `{name}` closes a loop"));
+    }
+    let mut bodies = m.bodies.iter();
+    if let Some(body) = bodies.find(|b| matches!(b.rotation, RotationLaw::Free(_))) {
+        let what = format!("body `{}` has rotation = \"free\"", body.name);
+        return refused(["bodies", &body.name], &what);
     }
     let mut limited = m.joints.iter();
     let bounces = |j: &&Joint| {

@@ -231,7 +231,7 @@ impl Lagrangian {
                 let (x, turn) = match transposed {
                     true => {
                         let (x, turn) = d.transposed_times(&(x, turn));
-                        (x, law.end_by_velocity(&to.omega, -h, s, &turn))
+                        (x, law.end_by_velocity_transposed(&to.omega, h, s, &turn))
                     }
                     false => d.times(&(x, law.end_by_velocity(&to.omega, h, s, &turn))),
                 };
@@ -420,6 +420,7 @@ mod tests {
                         2.0 * n.dot(&e).atan2(relative.w),
                         n.dot(&e).powi(2),
                     ),
+                    RotationLaw::Free(_) => unreachable!("joint coordinates do not offer it"),
                 };
                 let chords = 4.0 * (e.dot(&(body.inertia * e)) - moment * chord);
                 let turning = moment * angle.powi(2) + chords;

@@ -346,12 +346,13 @@ fn robot() -> (MechanismBuilder, Vec<f64>, Vec<f64>) {
     (robot, q, rates)
 }
 
-/// Trees that touch the ground, their limits, and have friction in joints, where their path ends at `central_path`.
+/// Trees that touch the ground, wheels by their rotation laws among them, their limits, and have friction in joints, where their path ends at `central_path`.
 pub(super) fn touching(central_path: f64, warm: bool) -> Vec<Sample> {
     let (robot, q, rates) = robot();
     let mut all = vec![(tuned(robot), q, rates)];
     for (name, builder, q, rates, ..) in scenes() {
-        if name.contains("machine") && !name.contains("bouncing") {
+        let wanted = name.contains("machine") || name.contains("fast") && !name.contains("capsule");
+        if wanted && !name.contains("bouncing") {
             all.push((tuned(builder), q, rates));
         }
     }

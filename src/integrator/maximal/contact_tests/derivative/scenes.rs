@@ -2,12 +2,14 @@
 
 use crate::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder,
-    Shape,
+    Rotation, Shape,
 };
 
-/// With every number of its contacts, limits, friction and efforts, and its masses a parameter.
+/// With every number of its contacts, limits, friction and efforts, and its masses a parameter; the inertias of bodies that name
+/// their rotation law, too.
 pub(super) fn tuned(mut b: MechanismBuilder) -> MechanismBuilder {
     let built = b.build().expect("valid");
+    let names_law = b.bodies.values().any(|body| body.rotation.is_some());
     for (path, field) in built.fields() {
         let own = [
             "contacts.",
@@ -20,7 +22,8 @@ pub(super) fn tuned(mut b: MechanismBuilder) -> MechanismBuilder {
             "anchor.x",
         ];
         let own = own.iter().any(|p| path.contains(p));
-        if own && (field.positive().is_none() || built.get(field) > 0.0) {
+        let is_inertia = names_law && path.contains("inertia");
+        if is_inertia || own && (field.positive().is_none() || built.get(field) > 0.0) {
             b = b.parameter(&path, &[&path]);
         }
     }
@@ -129,6 +132,16 @@ pub(in crate::integrator) type Scene = (
     usize,
 );
 
+/// A body by its rotation law on the floor, a sphere of 0.25 m or another shape its surface.
+fn turning(rotation: Rotation, inertia: [f64; 3], surface: Shape) -> MechanismBuilder {
+    let skin = ContactSpec::new(0.3).shape(surface);
+    let mut b = BodySpec::new(1.0).free().contact("skin", skin);
+    b.rotation = Some(rotation);
+    MechanismBuilder::new()
+        .body("body", b.inertia(inertia))
+        .half_space("floor", HalfSpaceSpec::default())
+}
+
 pub(in crate::integrator) fn scenes() -> Vec<Scene> {
     let sphere = || floor(Shape::Sphere(0.25), ContactSpec::new(0.3));
     let cube = || floor(Shape::Box([0.5; 3]), ContactSpec::new(0.3));
@@ -175,6 +188,50 @@ pub(in crate::integrator) fn scenes() -> Vec<Scene> {
             sphere(),
             0.25,
             [1.0, 0.0, 0.0, 0.0, 4.0, 0.0],
+            5,
+        ),
+        one(
+            "fast ball rolling",
+            turning(Rotation::Ball, [0.025; 3], Shape::Sphere(0.25)),
+            0.25,
+            [20.0, 0.0, 0.0, 0.0, 80.0, 0.0],
+            5,
+        ),
+        one(
+            "fast wheel sliding",
+            turning(Rotation::Spin, [0.02, 0.035, 0.02], Shape::Sphere(0.25)),
+            0.25,
+            [18.0, 0.0, 0.0, 1.0, 90.0, 3.0],
+            5,
+        ),
+        one(
+            "fast wheel rolling",
+            turning(
+                Rotation::SpinAbout([0.0, 1.0, 0.0]),
+                [0.02, 0.035, 0.025],
+                Shape::Sphere(0.25),
+            ),
+            0.25,
+            [20.0, 0.0, 0.0, 0.0, 80.0, 2.0],
+            5,
+        ),
+        (
+            "fast capsule rolling",
+            floor(capsule, ContactSpec::new(0.3)),
+            vec![0.0, 0.0, 0.1, std::f64::consts::FRAC_PI_2, 0.0, 0.0],
+            vec![7.0, 0.0, 0.0, 0.0, 70.0, 0.0],
+            vec![],
+            3,
+        ),
+        one(
+            "brick by its own axes",
+            turning(
+                Rotation::Free,
+                [0.03, 0.025, 0.01],
+                Shape::Box([0.2, 0.4, 0.5]),
+            ),
+            0.45,
+            [3.0, 1.0, -5.0, 30.0, 20.0, -10.0],
             5,
         ),
         one("box sticking", cube(), 0.25, [0.0; 6], 5),
