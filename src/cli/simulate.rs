@@ -4,8 +4,8 @@ use super::gradient::control_name;
 use super::progress::Progress;
 use super::quality::{warn_of_energy, warn_of_swings};
 use super::{
-    Failure, Integrator, animate, figure_format, finer_steps, model, positive, print_result, report,
-    room, shown, stop_on_interrupt, warn, write, write_trajectory,
+    Failure, Integrator, animate, figure_format, finer_steps, model, positive, print_result,
+    report, room, shown, stop_on_interrupt, warn, write, write_trajectory,
 };
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;

@@ -148,8 +148,8 @@ impl Document {
             Some(policy) if !policy.feed_forward => 0,
             _ => nu,
         };
-        let mut wanted =
-            Quantities::new(&self.source, &built, (&own, &grid), named.clone(), open).wanted(spec)?;
+        let mut wanted = Quantities::new(&self.source, &built, (&own, &grid), named.clone(), open)
+            .wanted(spec)?;
         initial::reachable(&built, &self.source, (&wanted.outputs, &wanted.constraints))?;
         let bounds = built
             .actuators

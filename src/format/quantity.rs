@@ -446,7 +446,8 @@ impl<'a> Quantities<'a> {
                 }
                 // a function of time has a value at any knot
                 let times = self.over.times();
-                let profile = signal::values(signal, folder, own.as_deref(), &times).map_err(err)?;
+                let profile =
+                    signal::values(signal, folder, own.as_deref(), &times).map_err(err)?;
                 self.profiles.push(profile);
                 return Ok((vec![0.0; components], Some(self.profiles.len() - 1)));
             }

@@ -280,7 +280,10 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
 #[test]
 fn varying_targets_follow_the_time_step() {
     let with = |target: &str| {
-        let text = changed("controls = { push = 0.01 }", "controls = { push = 0.01 }\n[[costs]]\nquantity = { control = \"push\" }\nweight = 1.0");
+        let text = changed(
+            "controls = { push = 0.01 }",
+            "controls = { push = 0.01 }\n[[costs]]\nquantity = { control = \"push\" }\nweight = 1.0",
+        );
         parse(&text.replace("weight = 1.0", &format!("weight = 1.0\ntarget = {target}")))
     };
     let fine = Overrides {
@@ -297,7 +300,10 @@ fn varying_targets_follow_the_time_step() {
     }
     let spline = with("{ spline = [[0.0, 0.0], [0.5, 1.0]] }").expect("good");
     let profile = &spline.build(&fine).expect("good").problem.profiles[0];
-    assert!((profile[10] - 0.5).abs() < 1e-12 && profile[40] == 1.0, "{profile:?}");
+    assert!(
+        (profile[10] - 0.5).abs() < 1e-12 && profile[40] == 1.0,
+        "{profile:?}"
+    );
     let own = sine.build(&Overrides::default()).expect("good");
     let numbers = vec!["0.1"; own.problem.intervals.len() + 1].join(", ");
     let list = with(&format!("{{ knots = [{numbers}] }}")).expect("good");

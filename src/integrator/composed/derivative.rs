@@ -2,8 +2,8 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, SolvedStep, Start, StepError,
-    Structure, UnsolvedStep,
+    Certificate, Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, SolvedStep, Start,
+    StepError, Structure, UnsolvedStep,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
