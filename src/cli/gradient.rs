@@ -1,7 +1,7 @@
 //! `gradient`: the objective's gradient at the guess by the reverse sweep, and its check by central differences.
 
 use super::check::{Check, check};
-use super::{Failure, Integrator, model, print_json, report};
+use super::{Failure, Integrator, model, print_result, report};
 use least_action::control::{Cost, Layout, Problem};
 use least_action::dynamics::{Certificate, Frame, Observe, Step, StepError};
 use least_action::format::{FormatError, Model, Overrides};
@@ -466,7 +466,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
     let (model, system) = (subject.model, subject.system);
     let failed = |e: StepError| {
         if a.json {
-            print_json(&json!({ "failure": report::failure(&e) }));
+            print_result(json!({ "failure": report::failure(&e) }));
         }
         Failure::unsolved(e)
     };
@@ -539,7 +539,7 @@ fn differentiate<D: Observe>(a: &Arguments, subject: &Subject<D>) -> Result<(), 
             value["check_verdicts"] = check.of_objective();
             value["verdicts"] = check.json();
         }
-        print_json(&value);
+        print_result(value);
         return verdict(&g, check.as_ref());
     }
     println!("objective {:.9}", g.objective);

@@ -2,7 +2,7 @@
 
 use super::progress::Progress;
 use super::quality::Quality;
-use super::{Failure, animate, number, shown, unit, write, write_trajectory};
+use super::{Failure, animate, number, shown, unit, warn, write, write_trajectory};
 use argmin::core::observers::Observe as Observer;
 use argmin::core::{Error, KV};
 use least_action::dynamics::{Observe, Step, unstopped};
@@ -291,7 +291,7 @@ pub fn run(
         if let Err(e) = format::write_json(&place, &now)
             && !std::mem::replace(&mut told, true)
         {
-            eprintln!("warning: no checkpoint is kept: {e}");
+            warn(format!("no checkpoint is kept: {e}"));
         }
         Ok(())
     };

@@ -29,12 +29,13 @@ use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;
 use least_action::format::recording::Recording;
 use least_action::format::{self, Document, FormatError, Model, Overrides};
-use least_action::integrator::{Choice, Substeps};
+use least_action::integrator::{Choice, Controls, Substeps};
 use least_action::plot::Format;
 use progress::Progress;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Simulates mechanisms and optimizes their motion with a variational integrator.
@@ -162,7 +163,7 @@ pub fn run() -> ExitCode {
     };
     let said = failure.tell();
     if json && !ANSWERED.load(Ordering::Relaxed) {
-        print_json(&said);
+        print_result(said);
     }
     ExitCode::from(failure.status())
 }
@@ -173,6 +174,23 @@ fn bad_input(message: &str, help: Option<&str>) -> serde_json::Value {
         "status": "bad_input", "message": message, "help": help,
         "file": null, "line": null, "column": null,
     })
+}
+
+/// Warnings of the command so far.
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(vec![]);
+
+/// Warns on standard error. The JSON object of the command holds the warning, too.
+fn warn(text: String) {
+    eprintln!("warning: {text}");
+    if let Ok(mut all) = WARNINGS.lock() {
+        all.push(text);
+    }
+}
+
+/// What helps where a model's steps are too long.
+fn finer_steps(model: &Model) -> &'static str {
+    let is_divided = model.system.choice().substeps() == Substeps::Auto;
+    least_action::integrator::finer_steps(!is_divided && model.controls == Controls::Held)
 }
 
 /// Was the JSON object of the command printed? There is exactly one.
@@ -232,6 +250,13 @@ fn stop_on_interrupt() {
             std::process::exit(130);
         }
     });
+}
+
+/// Prints the result of a computation as one JSON object, with the warnings.
+fn print_result(mut value: serde_json::Value) {
+    let warnings = WARNINGS.lock().map_or(vec![], |all| all.clone());
+    value["warnings"] = warnings.into();
+    print_json(&value);
 }
 
 /// Prints one JSON object on standard output.

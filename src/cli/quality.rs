@@ -1,6 +1,6 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
-use super::report;
+use super::{finer_steps, report, warn};
 use least_action::control::ClosedLoop;
 use least_action::dynamics::{Knot, KnotPoint, Observe, Step, StepError, StepFailure};
 use least_action::format::Model;
@@ -45,6 +45,8 @@ pub struct Quality {
     /// What the controls do then, and the order of the error: a policy that acts more often is late by less, of first order.
     controls: &'static str,
     order: f64,
+    /// Does a policy decide them?
+    has_policy: bool,
 }
 
 impl Quality {
@@ -96,6 +98,7 @@ impl Quality {
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
             controls,
             order,
+            has_policy: model.policy.halved().is_some(),
         })
     }
 
@@ -133,14 +136,15 @@ impl Quality {
         }
     }
 
-    /// Says on standard error where the discretization is too coarse.
+    /// Warns where the discretization is too coarse.
     pub fn warn(&self) {
         warn_of_energy(&self.balance);
         if self.share().is_some_and(|share| share > 1.0) {
-            eprintln!(
-                "warning: at half of the time step, {}, the end moves by more than the whole motion: the result holds for this time step alone; take a smaller one, or feedback",
-                self.controls
-            );
+            warn(format!(
+                "at half of the time step, {}, the end moves by more than the whole motion: the result holds for this time step alone; take a smaller one{}",
+                self.controls,
+                if self.has_policy { "" } else { ", or feedback" }
+            ));
         }
     }
 
@@ -188,17 +192,17 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Warns on standard error if the energy error is large against the energy in play.
+/// Warns if the energy error is large against the energy in play.
 pub fn warn_of_energy(balance: &Balance) {
     let (error, in_play) = (balance.largest_error(), balance.in_play());
     if error > (LARGE * in_play).max(LEAST) {
-        eprintln!(
-            "warning: the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
-        );
+        warn(format!(
+            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
+        ));
     }
 }
 
-/// Says on standard error where springs, and what is held under tension, swing too fast for the steps made.
+/// Warns where springs, and what is held under tension, swing too fast for the steps made.
 pub fn warn_of_swings(
     model: &Model,
     t: &Trajectory,
@@ -255,10 +259,11 @@ pub fn warn_of_swings(
         } else {
             "coarse"
         };
-        eprintln!(
-            "warning: at t = {time:.3} s body `{body}` swings at {:.1} rad/s, under springs and what holds it, h omega = {size:.2}: results are {far} (coarse above 1, unstable from 2 on); take a smaller time step or `substeps = \"auto\"`",
-            swing.rate
-        );
+        warn(format!(
+            "at t = {time:.3} s body `{body}` swings at {:.1} rad/s, under springs and what holds it, h omega = {size:.2}: results are {far} (coarse above 1, unstable from 2 on); take {}",
+            swing.rate,
+            finer_steps(model)
+        ));
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use super::gradient::control_name;
 use super::progress::Progress;
 use super::quality::{warn_of_energy, warn_of_swings};
 use super::{
-    Failure, Integrator, animate, figure_format, model, positive, print_json, report, room, shown,
-    stop_on_interrupt, write, write_trajectory,
+    Failure, Integrator, animate, figure_format, finer_steps, model, positive, print_result,
+    report, room, shown, stop_on_interrupt, warn, write, write_trajectory,
 };
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;
@@ -158,13 +158,13 @@ fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
 }
 
 /// The failure of a motion that cannot be right.
-fn unexplained(balance: &Balance, time: f64, found: &Unexplained) -> StepError {
-    const REMEDY: &str = "take a smaller time step or substeps, or check stiff springs and gains";
+fn unexplained(balance: &Balance, time: f64, found: &Unexplained, finer: &str) -> StepError {
+    let remedy = format!("take {finer}; or check stiff springs and gains");
     let (k, energy) = (found.knot, balance.energy(found.knot));
     const GAINS: &str = "the gains of the policy are unstable at this time step: lower them, or take a smaller time step";
     let message = match found.cause {
-        Cause::NotFinite => format!("it is not a finite number; {REMEDY}"),
-        Cause::Speed => format!("a body is faster than light, at {energy:.3e} J; {REMEDY}"),
+        Cause::NotFinite => format!("it is not a finite number; {remedy}"),
+        Cause::Speed => format!("a body is faster than light, at {energy:.3e} J; {remedy}"),
         Cause::Error { error, in_play } => {
             let (verb, than) = if error > 0.0 {
                 ("gained", "more")
@@ -172,7 +172,7 @@ fn unexplained(balance: &Balance, time: f64, found: &Unexplained) -> StepError {
                 ("lost", "less")
             };
             format!(
-                "the steps {verb} {:.3e} J, {than} than the work done explains and more than half of the {in_play:.3e} J in play; {REMEDY}",
+                "the steps {verb} {:.3e} J, {than} than the work done explains and more than half of the {in_play:.3e} J in play; {remedy}",
                 error.abs()
             )
         }
@@ -251,7 +251,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     let stopped = |e: &StepError| e.failure == StepFailure::Stopped;
     if let (false, Some(found)) = (rolled.as_ref().is_err_and(stopped), balance.unexplained()) {
         // a step that fails after it fails for that
-        rolled = Err(unexplained(&balance, t.knot(found.knot).t, &found));
+        let time = t.knot(found.knot).t;
+        rolled = Err(unexplained(&balance, time, &found, finer_steps(&model)));
     }
     let status = match &rolled {
         Ok(()) => "done",
@@ -283,6 +284,11 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let [violation, treated_violation] =
         report::constraint_violations(&model, &t, &stats).map_err(Failure::unsolved)?;
+    let swings = warn_of_swings(&model, &t, &stats);
+    if stats.turn > COARSE_TURN {
+        warn(turned(&model, &stats));
+    }
+    warn_of_energy(&balance);
     if a.json {
         let mut value = json!({
             "status": status,
@@ -311,7 +317,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         if let Err(e) = &rolled {
             value["failure"] = report::failure(e);
         }
-        print_json(&value);
+        print_result(value);
     } else {
         println!(
             "{}: {steps} steps, {duration:.3} s simulated in {seconds:.3} s, {:.2} Newton iterations a step",
@@ -345,18 +351,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             println!("wrote {f}");
         }
     }
-    warn_of_swings(&model, &t, &stats).map_err(Failure::unsolved)?;
-    if stats.turn > COARSE_TURN {
-        eprintln!("warning: {}", turned(&model, &stats));
-    }
-    warn_of_energy(&balance);
     if stats.fallbacks > 0 {
         eprintln!(
             "note: {} factorizations needed the general sparse solver",
             stats.fallbacks
         );
     }
-    rolled.map_err(Failure::unsolved)
+    swings.and(rolled).map_err(Failure::unsolved)
 }
 
 /// How far a body turned in a step, what that does to its spin, and what helps.
@@ -365,18 +366,19 @@ fn turned(model: &Model, stats: &RolloutStats) -> String {
     let error = 100.0 * stats.turn.powi(2) / 6.0;
     if matches!(body.rotation, RotationLaw::Free(_)) {
         return format!(
-            "body `{}` tumbles, and its spin is off by about {error:.1} %; take a smaller time step",
-            body.name
+            "body `{}` tumbles, and its spin is off by about {error:.1} %; take {}",
+            body.name,
+            finer_steps(model)
         );
     }
     let fix = match body.rotation {
-        RotationLaw::Chord => {
-            "take a smaller time step, or give the body rotation = { spin_about = axis }"
-        }
-        _ => "take a smaller time step",
+        RotationLaw::Chord => "; or give the body rotation = { spin_about = axis }",
+        _ => "",
     };
     format!(
-        "body `{}` turned by {:.2} rad in one step, and its spin is off by a sixth of the square, {:.1} %; {fix}",
-        body.name, stats.turn, error
+        "body `{}` turned by {:.2} rad in one step, and its spin is off by a sixth of the square, {error:.1} %; take {}{fix}",
+        body.name,
+        stats.turn,
+        finer_steps(model)
     )
 }

@@ -3,7 +3,7 @@
 use super::method::{
     Outcome, Pictures, checkpoint, checkpoint_path, print_table, run as run_method,
 };
-use super::{Failure, Integrator, print_json, stop_on_interrupt};
+use super::{Failure, Integrator, print_result, stop_on_interrupt};
 use least_action::dynamics::stop_requested;
 use least_action::format::{FormatError, Model, Overrides};
 use least_action::optimize::{Checkpoint, Method};
@@ -174,12 +174,12 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     match (name, &done[..]) {
         ("all", _) if a.json => {
-            print_json(&json!({ "methods": done.iter().map(Outcome::json).collect::<Vec<_>>() }));
+            print_result(json!({ "methods": done.iter().map(Outcome::json).collect::<Vec<_>>() }));
         }
         ("all", _) => print_table(&model, &done),
         (_, all) => all.iter().for_each(|solved| {
             if a.json {
-                print_json(&solved.json());
+                print_result(solved.json());
             } else {
                 solved.print(&model);
             }

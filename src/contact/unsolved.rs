@@ -97,6 +97,7 @@ impl Layout {
                 has_friction,
                 slides,
                 coefficient,
+                share: 1.0,
             }
         })
     }

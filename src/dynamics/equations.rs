@@ -29,6 +29,8 @@ pub struct ContactUnknowns {
     pub slides: [bool; 2],
     /// Friction's coefficient `u0/g`, if it is the same number whatever the parameters are.
     pub coefficient: Option<f64>,
+    /// The share of the step's interval that the gap is over: below 1 in a substep.
+    pub share: f64,
 }
 
 /// The end of a step, as a variable.

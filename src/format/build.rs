@@ -148,15 +148,8 @@ impl Document {
             Some(policy) if !policy.feed_forward => 0,
             _ => nu,
         };
-        let mut wanted =
-            Quantities::new(&self.source, &built, &own, named.clone(), open).wanted(spec)?;
-        if overrides != &Overrides::default() && !wanted.profiles.is_empty() && own != grid {
-            return Err(FormatError::of_file(
-                self.source.path(),
-                "on the command line: targets or limits of this problem vary along its own knots",
-                "change time_step and horizon in the file",
-            ));
-        }
+        let mut wanted = Quantities::new(&self.source, &built, (&own, &grid), named.clone(), open)
+            .wanted(spec)?;
         initial::reachable(&built, &self.source, (&wanted.outputs, &wanted.constraints))?;
         let bounds = built
             .actuators

@@ -6,6 +6,7 @@ use super::grid::Grid;
 use super::problem::{At, ConstraintSpec, Goal, ProblemSpec, Quantity};
 use super::signal;
 use super::source::{FormatError, Source, nearest};
+use super::table::Complaint;
 use crate::control::{Constraint, Cost, Form, Formula, Quadrature, Relation, Sum, When};
 use crate::dynamics::QuantityId;
 use crate::integrator::{Controls, Mechanical, System};
@@ -32,6 +33,8 @@ pub(super) struct Quantities<'a> {
     /// Time steps of the horizon as the file gives it.
     pub steps: usize,
     grid: &'a Grid,
+    /// The knots that are simulated: the command line's before the file's.
+    over: &'a Grid,
     /// Are all quantities along the way summed by the interval after their knot?
     pub is_left: bool,
     /// Are controls held between knots?
@@ -86,7 +89,7 @@ impl<'a> Quantities<'a> {
     pub fn new(
         source: &'a Source,
         mechanism: &'a Mechanism,
-        grid: &'a Grid,
+        (grid, over): (&'a Grid, &'a Grid),
         parameters: Vec<(String, String)>,
         open: usize,
     ) -> Self {
@@ -98,6 +101,7 @@ impl<'a> Quantities<'a> {
             mechanism,
             steps: grid.steps(),
             grid,
+            over,
             parameters,
             named: vec![],
             sums: vec![],
@@ -431,10 +435,19 @@ impl<'a> Quantities<'a> {
                     [one] => Some(self.title(*one).0),
                     _ => None,
                 };
-                let profile = signal::values(signal, folder, own.as_deref(), &self.grid.times());
-                let profile = profile.map_err(|(message, help)| {
+                let err = |(message, help): Complaint| {
                     self.err(place, field, format!("{field} of {of}: {message}"), help)
-                })?;
+                };
+                if signal.knots.is_some() && self.over != self.grid {
+                    return Err(err((
+                        "`knots` has a number for each knot of the file, and the command line asks for other knots".into(),
+                        "change time_step and horizon in the file, or give the numbers over time: spline or csv".into(),
+                    )));
+                }
+                // a function of time has a value at any knot
+                let times = self.over.times();
+                let profile =
+                    signal::values(signal, folder, own.as_deref(), &times).map_err(err)?;
                 self.profiles.push(profile);
                 return Ok((vec![0.0; components], Some(self.profiles.len() - 1)));
             }

@@ -276,6 +276,42 @@ fn controls_given_per_step_are_held_on_a_finer_grid() {
     assert_eq!(m.problem.guess, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0]);
 }
 
+/// Targets that are functions of time have values at the knots of the command line; a list of numbers for the file's knots has none.
+#[test]
+fn varying_targets_follow_the_time_step() {
+    let with = |target: &str| {
+        let text = changed(
+            "controls = { push = 0.01 }",
+            "controls = { push = 0.01 }\n[[costs]]\nquantity = { control = \"push\" }\nweight = 1.0",
+        );
+        parse(&text.replace("weight = 1.0", &format!("weight = 1.0\ntarget = {target}")))
+    };
+    let fine = Overrides {
+        time_step: Some(0.025),
+        duration: Some(1.0),
+        ..Overrides::default()
+    };
+    let sine = with("{ sine = { amplitude = 0.5, frequency = 1.5 } }").expect("good");
+    let profile = &sine.build(&fine).expect("good").problem.profiles[0];
+    assert_eq!(profile.len(), 41);
+    for (k, v) in profile.iter().enumerate() {
+        let expected = 0.5 * (std::f64::consts::TAU * 1.5 * 0.025 * k as f64).sin();
+        assert!((v - expected).abs() < 1e-12, "{k}: {v} {expected}");
+    }
+    let spline = with("{ spline = [[0.0, 0.0], [0.5, 1.0]] }").expect("good");
+    let profile = &spline.build(&fine).expect("good").problem.profiles[0];
+    assert!(
+        (profile[10] - 0.5).abs() < 1e-12 && profile[40] == 1.0,
+        "{profile:?}"
+    );
+    let own = sine.build(&Overrides::default()).expect("good");
+    let numbers = vec!["0.1"; own.problem.intervals.len() + 1].join(", ");
+    let list = with(&format!("{{ knots = [{numbers}] }}")).expect("good");
+    assert!(list.build(&Overrides::default()).is_ok());
+    let e = list.build(&fine).expect_err("other knots").to_string();
+    assert!(e.contains("the command line asks for other knots"), "{e}");
+}
+
 #[test]
 fn a_problem_survives_json() {
     let spec: ProblemSpec = toml::from_str(SAMPLE).expect("good");

@@ -39,19 +39,20 @@ pub(super) fn turn_bounds(law: &RotationLaw, h: f64) -> String {
     )
 }
 
-/// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed.
+/// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed, `finer` what
+/// helps where a step is too long.
 pub(super) fn explain(
     failure: StepFailure,
     residual: f64,
     (before, after): (f64, f64),
     contacts: &Layout,
-    law: &RotationLaw,
+    (law, finer): (&RotationLaw, &str),
 ) -> String {
     match failure {
         StepFailure::Domain => {
             let h = after.abs().max(before.abs());
             return format!(
-                "the body turns too fast for its step: {}; take a smaller time step or substeps = \"auto\"",
+                "the body turns too fast for its step: {}; take {finer}",
                 turn_bounds(law, h)
             );
         }
@@ -65,10 +66,14 @@ pub(super) fn explain(
             );
         }
         StepFailure::NotConverged if contacts.is_empty() => {
-            "Newton's method did not reach the tolerance; take a smaller time step, or check forces and the initial state"
+            return format!(
+                "Newton's method did not reach the tolerance; take {finer}; or check forces and the initial state"
+            );
         }
         StepFailure::NotConverged => {
-            "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance; take a smaller time step, substeps = \"auto\", a larger kappa or less friction; if it is the first step, check the initial state"
+            return format!(
+                "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance; take {finer}, a larger kappa or less friction; if it is the first step, check the initial state"
+            );
         }
         // bodies that turn too fast leave no numbers to factor
         StepFailure::Singular if residual.is_nan() => {
@@ -84,17 +89,15 @@ pub(super) fn explain(
         StepFailure::Parameter => "a parameter has a value without meaning; give it bounds",
         StepFailure::Frame => FOREIGN,
         StepFailure::Size => "a list has another length than the system's",
-        StepFailure::Unsupported => {
-            "contacts, limits and friction have no unsolved equations; use a method that takes solved steps"
-        }
         StepFailure::Branch => {
             return format!(
-                "the loop of this joint closed in another way than its motion leads to: its impulses did {residual:.2e} J of work in one step; take a smaller time step, or substeps = \"auto\""
+                "the loop of this joint closed in another way than its motion leads to: its impulses did {residual:.2e} J of work in one step; take {finer}"
             );
         }
-        StepFailure::Stopped | StepFailure::Callback | StepFailure::Energy => {
-            "a step was broken off"
-        }
+        StepFailure::Stopped
+        | StepFailure::Callback
+        | StepFailure::Energy
+        | StepFailure::Unsupported => "a step was broken off",
         StepFailure::NotFinite => "the state or a control is not a finite number",
     }
     .into()

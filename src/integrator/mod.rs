@@ -39,6 +39,6 @@ pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
 pub use mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing};
 pub use minimal::Minimal;
-pub use options::Options;
+pub use options::{Options, finer_steps};
 pub use reading::{ReadFrom, Reading};
 pub use system::{System, SystemWork};

@@ -16,6 +16,24 @@ pub struct Options {
     /// How a control acts between knots. [`System`](super::System) follows it; an integrator by itself applies impulses at knots, which
     /// are controls that are linear between knots, to second order.
     pub controls: Controls,
+    /// Are steps divided as needed around this integrator? [`System`](super::System) sets it. A step that fails then does not advise
+    /// automatic substeps.
+    pub is_divided: bool,
+}
+
+impl Options {
+    /// What helps where a step is too long.
+    pub(super) fn finer_steps(&self) -> &'static str {
+        finer_steps(!self.is_divided && self.controls == Controls::Held)
+    }
+}
+
+/// What helps where a step is too long: automatic substeps only where they can still be turned on.
+pub fn finer_steps(may_divide: bool) -> &'static str {
+    match may_divide {
+        true => "a smaller time step, or substeps = \"auto\"",
+        false => "a smaller time step",
+    }
 }
 
 impl Default for Options {
@@ -25,6 +43,7 @@ impl Default for Options {
             max_iterations: 50,
             contact: ContactOptions::default(),
             controls: Controls::default(),
+            is_divided: false,
         }
     }
 }

@@ -204,6 +204,10 @@ impl System {
         options: Options,
     ) -> Result<Self, ModelError> {
         let kind = choice.kind().or_else(|| Kind::of(&mechanism));
+        let options = Options {
+            is_divided: choice.is_divided(),
+            ..options
+        };
         // whatever suits none is refused by the first
         let mut system = kind.unwrap_or(Kind::ALL[0]).build(mechanism, q, options)?;
         // steps that start anew at every knot hold their controls by themselves

@@ -539,9 +539,31 @@ brick = {{ angular_velocity = [0.0, 0.0, 30.0] }}
         &file("rotation = { spin_about = [0.0, 0.0, 1.0] }"),
     );
     let coarse = folder.run(&["simulate", "brick.toml", "--substeps", "1"]);
-    coarse
-        .ended(0)
-        .says(&["body `brick` turned by 1.06", "18.8 %"]);
+    let coarse = coarse.ended(0);
+    coarse.says(&[
+        "body `brick` turned by 1.06",
+        "18.8 %",
+        "substeps = \"auto\"",
+    ]);
+    // as JSON it is the same
+    let told = folder.json(&["simulate", "brick.toml", "--substeps", "1", "--json"]);
+    let warnings = told["warnings"].as_array().expect("a list");
+    let said: Vec<&str> = warnings.iter().filter_map(|w| w.as_str()).collect();
+    assert!(
+        said.len() == 1 && coarse.err.contains(said[0]) && said[0].contains("turned by 1.06"),
+        "{said:?}"
+    );
+    let quiet = folder.json(&["simulate", "brick.toml", "--json"]);
+    assert_eq!(quiet["warnings"].as_array().map(Vec::len), Some(0));
+    // faster than 64 parts take: automatic substeps are on already, and no remedy
+    let fast = file("").replace("0.0, 0.0, 30.0", "0.0, 0.0, 2000.0");
+    folder.write("fast.toml", &fast);
+    let fast = folder.json(&["simulate", "fast.toml", "--json"]);
+    let warning = fast["warnings"][0].as_str().expect("a warning");
+    assert!(
+        warning.contains("turned by 0.9") && !warning.contains("substeps"),
+        "{warning}"
+    );
     let divided = folder.run(&["simulate", "brick.toml"]).ended(0);
     assert!(!divided.err.contains("turned by"), "{}", divided.err);
     assert!(divided.out.contains("2.00 per step"), "{}", divided.out);

@@ -4,3 +4,4 @@ mod direct;
 mod gaits;
 mod programs;
 mod solver;
+mod substeps;

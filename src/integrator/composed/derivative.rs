@@ -2,11 +2,12 @@
 
 use super::{Composed, ComposedWork};
 use crate::dynamics::{
-    Certificate, Column, Equations, Inputs, KnotPoint, Outputs, SolvedStep, Start, StepError,
-    Structure, UnsolvedStep,
+    Certificate, Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, SolvedStep, Start,
+    StepError, Structure, UnsolvedStep,
 };
 use crate::integrator::mechanical::Mechanical;
 use nalgebra::DMatrix;
+use std::collections::BTreeSet;
 
 impl<S: Mechanical> Composed<S> {
     /// A stage as a solved step of the inner integrator.
@@ -137,28 +138,34 @@ impl<S: Mechanical> Composed<S> {
 /// The stages' equations below each other. A stage sees the unknowns of those before it through its state.
 impl<S: Mechanical> Equations for Composed<S> {
     fn check_equations(&self) -> Result<(), String> {
-        if !self.inner.contact_unknowns().is_empty() {
-            return Err("substeps of contacts, limits and friction have no unsolved equations; take a smaller time step".into());
-        }
         self.inner.check_equations()
     }
 
     fn structure(&self, has_end: bool) -> Structure {
         let (d, n) = (&self.dims, self.inner_dims.ny);
-        let rows = d.ny + d.nf;
-        let inputs = vec![(0..rows).collect(); d.nf + d.nu + d.np];
-        let unknowns = (0..d.ny).map(|i| (i / n * n..rows).collect());
-        let mut columns: Vec<Vec<usize>> = inputs.into_iter().chain(unknowns).collect();
-        columns.extend([(0..rows).collect(), (0..rows).collect()]);
-        columns.resize(Column::count(d), vec![]);
-        for &(row, column) in self.inner.structure(has_end).entries() {
-            let column = Column::at(&self.inner_dims, column);
-            if matches!(column, Column::End(_)) {
-                // of the last part
-                columns[column.place(d)].push(d.ny - n + row);
+        let last = self.shares.len() - 1;
+        let structures = [false, has_end].map(|has_end| self.inner.structure(has_end));
+        let mut columns = vec![vec![]; Column::count(d)];
+        // the columns that every component of the state before a stage depends on
+        let mut by: Vec<BTreeSet<usize>> = (0..d.nf).map(|i| [i].into()).collect();
+        for i in 0..=last {
+            let mut next = vec![BTreeSet::new(); d.nf];
+            for &(row, column) in structures[usize::from(i == last)].entries() {
+                let own = match Column::at(&self.inner_dims, column) {
+                    Column::State(c) => by[c].clone(),
+                    other => [self.column(i, other).0.place(d)].into(),
+                };
+                match row.checked_sub(n) {
+                    None => own.iter().for_each(|c| columns[*c].push(n * i + row)),
+                    Some(component) => next[component].extend(own),
+                }
             }
+            by = next;
         }
-        Structure::new(rows, &columns)
+        for (component, own) in by.iter().enumerate() {
+            own.iter().for_each(|c| columns[*c].push(d.ny + component));
+        }
+        Structure::new(d.ny + d.nf, &columns)
     }
 
     fn displace(&self, x: &[f64], d: &[f64], out: &mut [f64]) -> bool {
@@ -171,6 +178,42 @@ impl<S: Mechanical> Equations for Composed<S> {
 
     fn pull_separation(&self, x: &[f64], to: &[f64], adjoint: &mut [f64]) {
         self.inner.pull_separation(x, to, adjoint);
+    }
+
+    fn contact_unknowns(&self) -> Vec<ContactUnknowns> {
+        let (n, own) = (self.inner_dims.ny, self.inner.contact_unknowns());
+        let parts = self.shares.iter().enumerate();
+        parts
+            .flat_map(|(i, share)| {
+                own.iter().map(move |c| ContactUnknowns {
+                    first: n * i + c.first,
+                    share: share * c.share,
+                    ..*c
+                })
+            })
+            .collect()
+    }
+
+    fn set_central_path(&self, w: &mut Self::Work, kappa: f64) {
+        self.inner.set_central_path(&mut w.own, kappa);
+    }
+
+    fn centre(
+        &self,
+        at: &UnsolvedStep,
+        w: &mut Self::Work,
+        y: &mut [f64],
+    ) -> Result<(), StepError> {
+        let n = self.inner_dims.ny;
+        let last = self.shares.len() - 1;
+        let ComposedWork { own, between, .. } = w;
+        self.visit(&at.start, own, between, |i, here, w| {
+            let step = UnsolvedStep {
+                start: *here,
+                end: at.end.filter(|_| i == last),
+            };
+            self.inner.centre(&step, w, &mut y[n * i..n * (i + 1)])
+        })
     }
 
     fn copies(&self) -> Vec<(usize, usize)> {

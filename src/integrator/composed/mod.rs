@@ -14,6 +14,7 @@
 //!
 //! Contacts, limits and friction push only one way in time, hence cannot be stepped backwards; dampers can, as long as the
 //! sub-step's factor is far from its pole. What cannot be composed is refused.
+//! Equal parts go forward alone and take them all; in the unsolved equations each part has its own unknowns of contacts.
 
 mod derivative;
 mod mechanical;

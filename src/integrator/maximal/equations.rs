@@ -4,8 +4,8 @@ use super::assembly::{add_wrench, dot, pose, vec3};
 use super::{Maximal, Work};
 use crate::contact::{IMPULSES, LAW, Memory, UNKNOWNS, View};
 use crate::dynamics::{
-    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, StepError, StepFailure,
-    Structure, UnsolvedStep,
+    Column, ContactUnknowns, Equations, Inputs, KnotPoint, Outputs, StepError, Structure,
+    UnsolvedStep,
 };
 use crate::mechanism::{Joint, Relative};
 use crate::spatial::{Pose, Vec3};
@@ -13,20 +13,6 @@ use nalgebra::Quaternion;
 use std::ops::Range;
 
 impl Maximal {
-    /// Everything at the knot and at the unknowns given.
-    fn unsolved(&self, step: &UnsolvedStep, w: &mut Work) -> Result<(), StepError> {
-        self.check_end(step, w)?;
-        self.take_unknowns(&step.start, w)
-    }
-
-    /// Gaps of contacts are those of the end.
-    fn check_end(&self, step: &UnsolvedStep, w: &Work) -> Result<(), StepError> {
-        if step.end.is_none() && !self.contacts.is_empty() {
-            return Err(self.failure(StepFailure::Unsupported, w, self.symbolic.dim(), f64::NAN));
-        }
-        Ok(())
-    }
-
     /// Everything at a knot's unknowns.
     fn take_unknowns(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         self.set_unknowns(at, w)?;
@@ -45,7 +31,7 @@ impl Maximal {
         Ok(())
     }
 
-    /// Lets contacts see the poses at the end of the step, where they have to hold.
+    /// Lets contacts see the poses at the end of the step, where they have to hold: those given, or where the unknowns lead.
     fn at_end<T>(
         &self,
         w: &mut Work,
@@ -167,9 +153,14 @@ impl Equations for Maximal {
                 for j in 6 * b..6 * b + 6 {
                     columns[j].extend(first + 2..first + 5);
                     columns[Column::Unknown(j).place(&d)].extend(first + 2..first + 5);
-                    let end = &mut columns[Column::End(j).place(&d)];
-                    end.push(first);
-                    end.extend(first + 2..first + 5);
+                    if has_end {
+                        let end = &mut columns[Column::End(j).place(&d)];
+                        end.push(first);
+                        end.extend(first + 2..first + 5);
+                    } else {
+                        columns[j].push(first);
+                        columns[Column::Unknown(j).place(&d)].push(first);
+                    }
                 }
             }
             let on = bodies.iter().flat_map(|b| 6 * b..6 * b + 6);
@@ -258,7 +249,7 @@ impl Equations for Maximal {
     }
 
     fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
-        self.unsolved(at, w)?;
+        self.take_unknowns(&at.start, w)?;
         let own = &mut y[self.symbolic.dim()..];
         let poses = self.closing(at, w);
         self.at_end(w, poses.as_deref(), |view, memory| {
@@ -274,7 +265,7 @@ impl Equations for Maximal {
     }
 
     fn residual(&self, at: &UnsolvedStep, w: &mut Work, r: &mut [f64]) -> Result<(), StepError> {
-        self.unsolved(at, w)?;
+        self.take_unknowns(&at.start, w)?;
         let (r, own) = r.split_at_mut(self.symbolic.dim());
         r.copy_from_slice(&w.newton.residual);
         let poses = self.closing(at, w);
@@ -303,7 +294,7 @@ impl Equations for Maximal {
         w: &mut Work,
         values: &mut [f64],
     ) -> Result<(), StepError> {
-        self.unsolved(at, w)?;
+        self.take_unknowns(&at.start, w)?;
         self.assemble_bodies(w);
         self.turn_elements(w);
         w.adjoint.coupled = false;
@@ -360,12 +351,15 @@ impl Equations for Maximal {
                     self.close_by_parameter(w, i, poses, |row, by| rows[row] += by * dp);
                 }
             }
+            self.change_of_next(w, &unknowns, next, n);
+            if poses.is_none() {
+                of_end.copy_from_slice(&next[..n]);
+            }
             let changes = (&of_end[..], unknowns.split_at(core));
             self.at_end(w, poses.as_deref(), |view, memory| {
                 let contacts = &self.contacts;
                 contacts.push_unsolved(view, memory, &inputs, changes, rows.split_at_mut(core));
             });
-            self.change_of_next(w, &unknowns, next, n);
             for (b, turn) in turns.iter().enumerate() {
                 let own = &mut next[6 * b + 3..6 * b + 6];
                 let seen = turned(turn, &Vec3::from_column_slice(own));
@@ -386,7 +380,6 @@ impl Equations for Maximal {
         y: &mut [f64],
         end: &mut [f64],
     ) -> Result<(), StepError> {
-        self.check_end(at, w)?;
         self.set_unknowns(&at.start, w)?;
         self.evaluate_transposed(w);
         if at.end.is_none() {
@@ -412,12 +405,14 @@ impl Equations for Maximal {
         }
         let core = self.symbolic.dim();
         let (own, rest) = y.split_at_mut(core);
-        self.pull_unsolved(w, &next, &residual[..core], out, own);
         rest.fill(0.0);
-        self.at_end(w, poses.as_deref(), |view, memory| {
-            let contacts = &self.contacts;
-            let adjoint = residual.split_at(core);
-            contacts.pull_unsolved(view, memory, adjoint, end, (out, y.split_at_mut(core)));
+        let mu = residual.split_at(core);
+        self.pull_unsolved(w, &next, mu.0, (out, own), |w, zplus, (out, own)| {
+            let of_poses = if poses.is_some() { end } else { zplus };
+            self.at_end(w, poses.as_deref(), |view, memory| {
+                let contacts = &self.contacts;
+                contacts.pull_unsolved(view, memory, mu, of_poses, (out, (own, rest)));
+            });
         });
         if let Some(poses) = &poses {
             for (i, dp) in out.p.iter_mut().enumerate() {

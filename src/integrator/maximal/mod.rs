@@ -197,7 +197,13 @@ impl Maximal {
         let at = &w.knot.at;
         let law = (w.model.bodies.get(row / 6)).map_or(RotationLaw::Chord, |b| b.rotation);
         let intervals = (at.h_prev, at.h());
-        let message = explain(failure, residual, intervals, &self.contacts, &law);
+        let message = explain(
+            failure,
+            residual,
+            intervals,
+            &self.contacts,
+            (&law, self.options.finer_steps()),
+        );
         StepError {
             failure,
             element: self.element(row),

@@ -66,14 +66,14 @@ impl Maximal {
     }
 
     /// Adjoints of the inputs and of the unknowns from those of the next state and of the residual, `mu`, of a step that need
-    /// not be solved; without its contacts.
+    /// not be solved. `contacts` adds what contacts contribute: to those of the end's poses, of the inputs, and of the unknowns.
     pub(super) fn pull_unsolved(
         &self,
         w: &mut Work,
         next: &[f64],
         mu: &[f64],
-        out: &mut Inputs,
-        y: &mut [f64],
+        (out, y): (&mut Inputs, &mut [f64]),
+        contacts: impl FnOnce(&mut Work, &mut [f64], (&mut Inputs, &mut [f64])),
     ) {
         let mut flow = Flow {
             mu: std::mem::take(&mut w.adjoint.mu),
@@ -84,15 +84,16 @@ impl Maximal {
         flow.mu.copy_from_slice(mu);
         flow.zplus.copy_from_slice(zplus);
         self.pull_bodies(w, &mut flow, out);
+        y.fill(0.0);
+        contacts(w, &mut flow.zplus, (&mut *out, &mut *y));
         self.pull_trial(w, &flow, velocities, y);
         self.pull_motion(w, &flow, out);
         (w.adjoint.mu, w.adjoint.zplus, w.adjoint.zminus) = (flow.mu, flow.zplus, flow.zminus);
     }
 
-    /// Adjoints of the unknowns: of velocities as given, through the momenta and through `z+`; of impulses along their rows.
+    /// Adds the adjoints of the unknowns: of velocities as given, through the momenta and through `z+`; of impulses along their rows.
     fn pull_trial(&self, w: &Work, flow: &Flow, velocities: &[f64], y: &mut [f64]) {
         let (m, h) = (&w.model, w.knot.at.h());
-        y.fill(0.0);
         for (b, body) in m.bodies.iter().enumerate() {
             let (omega, s) = (vec3(&w.newton.trial, 6 * b + 3), w.end.scalar[b]);
             let [_, (linear, angular)] = pair_of(&flow.mu, None, b);
@@ -102,15 +103,15 @@ impl Maximal {
             let spin = law.momentum_jacobian_transposed(&omega, &body.inertia, h, s, &angular)
                 + law.jacobian_transposed(&omega, h, s, &turn);
             for i in 0..3 {
-                y[6 * b + i] = velocities[6 * b + i] + v[i];
-                y[6 * b + 3 + i] = velocities[6 * b + 3 + i] + spin[i];
+                y[6 * b + i] += velocities[6 * b + i] + v[i];
+                y[6 * b + 3 + i] += velocities[6 * b + 3 + i] + spin[i];
             }
         }
         for (j, s) in m.joints.iter().zip(&self.slots) {
             let Some(s) = s else { continue };
             let rows = &w.knot.rows[s.first_row..s.first_row + j.rows()];
             for (y, row) in y[s.offset..].iter_mut().zip(rows) {
-                *y = -dot(&flow.mu, j.parent, j.child, row);
+                *y -= dot(&flow.mu, j.parent, j.child, row);
             }
         }
         self.pull_element_trial(w, &flow.mu, y);

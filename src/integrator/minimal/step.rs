@@ -32,7 +32,13 @@ impl Minimal {
     ) -> StepError {
         let intervals = (at.h_prev, at.h);
         let body = &self.mechanism.bodies[body];
-        let message = explain(failure, residual, intervals, &self.contacts, &body.rotation);
+        let message = explain(
+            failure,
+            residual,
+            intervals,
+            &self.contacts,
+            (&body.rotation, self.options.finer_steps()),
+        );
         StepError {
             failure,
             element: format!("body `{}`", body.name),

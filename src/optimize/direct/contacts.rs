@@ -182,7 +182,7 @@ impl Contacts {
                 let (normal, speed) = (own[1], own[2]);
                 self.modes.push(if c.has_gap && normal * normal <= kappa {
                     Mode::Open {
-                        gap: margin / h,
+                        gap: margin / (c.share * h),
                         speed,
                     }
                 } else {

@@ -231,7 +231,7 @@ pub fn resimulated<D: Equations>(dynamics: &D, t: &Trajectory) -> Result<Resimul
         dynamics.residual(&step, &mut w, &mut rows)?;
         for c in contacts.iter().filter(|c| c.has_gap) {
             // the row of a gap's unknown is what that is off by
-            let gap = (y[c.first] - rows[c.first]) * at.h;
+            let gap = (y[c.first] - rows[c.first]) * c.share * at.h;
             out.overlap = out.overlap.max(-gap);
         }
     }

@@ -30,9 +30,11 @@ fn unsolved_laws_have_their_derivatives() {
         (0..steps).for_each(|_| run.step());
         for kappa in [None, Some(0.0), Some(0.3)] {
             let (at, x, y) = (run.at(), run.x.clone(), run.y.clone());
-            let situation = (at, x, run.u.clone(), y);
             let what = format!("{name} at {kappa:?}");
-            equations_have_their_derivatives(&run.system, situation, kappa, true, &what);
+            for has_end in [true, false] {
+                let situation = (at, x.clone(), run.u.clone(), y.clone());
+                equations_have_their_derivatives(&run.system, situation, kappa, has_end, &what);
+            }
         }
     }
     // those that bounce
