@@ -13,6 +13,9 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use trees::{BOTH, Outcome, Shapes, Tree};
 
+/// Iterations of a step that no tree should take.
+const MOST: usize = 500;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     let list = arguments.next_if(|a| a == "list").is_some();
@@ -46,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let reason = match (&o.failure, o.grew) {
                 (Some(e), _) => e.failure.name(),
                 (None, Some(_)) => "energy grew",
+                _ if o.stats.most_iterations > MOST => "many iterations",
                 _ => continue,
             };
             *reasons.entry(reason).or_default() += 1;

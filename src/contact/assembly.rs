@@ -123,7 +123,7 @@ impl Layout {
         let (m, c, at) = (w.model, memory, w.at);
         c.interval = match (c.moment, at.stage) {
             (Moment::Blow(h), _) | (_, Stage::Step(h)) => h,
-            (_, Stage::Readout) => at.h_prev,
+            (_, Stage::Readout(_)) => at.h_prev,
         };
         c.kappa = (self.path * c.interval).max(c.softness);
         let near = c.near();
@@ -132,16 +132,11 @@ impl Layout {
         c.spent = 0;
         let floor = 4.0 * f64::EPSILON / c.interval;
         let mut search = Search::default();
-        let ahead = match at.stage {
-            Stage::Step(h) => Ahead {
-                velocities: w.before,
-                h,
-            },
-            // what meets is that of the step from here, whose impulses act on the same places
-            Stage::Readout => Ahead {
-                velocities: w.before,
-                h: at.h_prev,
-            },
+        // what meets in a read-out is that of the step from there, whose impulses act on the same places
+        let (Stage::Step(h) | Stage::Readout(h)) = at.stage;
+        let ahead = Ahead {
+            velocities: w.before,
+            h,
         };
         for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let b = &w.poses[slot.child];

@@ -105,7 +105,7 @@ pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
 pub use options::{Cone, ContactOptions, Impacts};
 pub(crate) use refine::Side;
-pub use work::ContactWork;
+pub use work::{ContactWork, Exchange, KnotWork};
 
 use crate::block::Symbolic;
 use crate::mechanism::{Body, Mechanism, Meeting, Row, Touch, Vec6, compliance};

@@ -152,18 +152,18 @@ impl Layout {
         let impulse = if e.law.gap {
             let by = match w.at.stage {
                 Stage::Step(h) => sign * next / h,
-                Stage::Readout if e.bounces => {
+                Stage::Readout(_) if e.bounces => {
                     let before = dot(w.before, slot.parent, slot.child, &turned);
                     rate(&turned) + e.restitution * before
                 }
-                Stage::Readout => sign * here / memory.interval + rate(&turned),
+                Stage::Readout(_) => sign * here / memory.interval + rate(&turned),
             };
             emit(Entry::Inflow(0), by);
             l.g
         } else {
             let slide = match w.at.stage {
                 Stage::Step(_) => 0.5 * (rate(&turned) + rate(&ended)),
-                Stage::Readout => rate(&turned),
+                Stage::Readout(_) => rate(&turned),
             };
             emit(Entry::Inflow(1), slide);
             l.b[0]
@@ -186,7 +186,7 @@ impl Layout {
         let at = |poses| m.touch_by(contact, &e.held, poses, field);
         let (here, next) = match w.at.stage {
             Stage::Step(_) => (at(w.poses), at(w.next)),
-            Stage::Readout => (at(w.poses), None),
+            Stage::Readout(_) => (at(w.poses), None),
         };
         if here.is_none() && next.is_none() {
             return;
@@ -205,7 +205,7 @@ impl Layout {
                 let [_, t, s] = touch_change(&e.next, &next, axis, ends);
                 slides = [(slides[0] + t) * 0.5, (slides[1] + s) * 0.5];
             }
-            Stage::Readout => {
+            Stage::Readout(_) => {
                 let turned = dot(w.trial, p, c, &changes[0]);
                 let kept = if e.bounces {
                     e.restitution * dot(w.before, p, c, &changes[0])

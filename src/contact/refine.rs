@@ -171,7 +171,7 @@ impl Layout {
         let (bodies, others) = rows.split_at(6 * w.poses.len());
         let unit = match w.at.stage {
             Stage::Step(h) if push => 1.0 / h,
-            Stage::Readout if push => 1.0,
+            Stage::Readout(_) if push => 1.0,
             _ => self.lightest,
         };
         let mut most = others.iter().fold(0.0, |m: f64, r| m.max(r.abs() * unit));

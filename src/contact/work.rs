@@ -1,8 +1,32 @@
 //! Work of contacts, limits and joint friction.
+//!
+//! At a knot the momenta of the intervals before and after it balance the impulses that act there,
+//!
+//! ```text
+//! M (b - a) = G- + G+ + D + J,
+//! ```
+//!
+//! `a` and `b` the velocities of these intervals, as far as the joints allow them at the knot, `G-` and `G+` the impulses of forces
+//! over half of either interval, `D` those of dampers and `J` those of what touches. The kinetic energy changes by the product of
+//! each with `(a + b)/2`. A force over an interval works along its displacement instead, `G- . a + G+ . b`: to second order whatever
+//! happens at the knot, and as potential energies change. So that the sum is exact where something strikes, what touches has the
+//! rest
+//!
+//! ```text
+//! J . (a + b)/2 + (G- - G+) . x/2,     x = M^-1 J' the change of the velocities by impulses J' of blows.
+//! ```
+//!
+//! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`. The energy error is then
+//! `G- . (v - a - x)/2` less its value at the start. What has stood since the start only holds, and is no blow: a light leg that is
+//! pushed against the ground would be thrown far by its push in half a step. Of all else `J' = J`, so that the error is that of
+//! the free motion, and constant forces do exactly their work whatever they drive against what.
 
-use super::blow::bounced;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
-use crate::mechanism::{Row, add_wrench, dot};
+use crate::mechanism::{Mechanism, add_wrench, dot, vec3};
+
+/// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
+/// what the central path leaves at open gaps.
+const LOADED: f64 = 1e-6;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,20 +44,62 @@ impl std::ops::AddAssign for ContactWork {
     }
 }
 
-impl Layout {
-    /// Adds the wrenches of the contacts' impulses at the knot that was read last to the bodies' rows: of those before the
-    /// instant of the read-out, and of those after it. `y` holds the unknowns of the step from the knot, empty at the end.
-    pub(crate) fn exert(&self, memory: &Memory, y: &[f64], mut rows: [&mut [f64]; 2]) {
-        for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
-            let parts = self.parts(memory, (i, e), y);
-            for (rows, part) in rows.iter_mut().zip(parts) {
-                for (row, size) in e.rows().into_iter().zip(part) {
-                    add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
-                }
-            }
-        }
-    }
+/// What impulses at a knot change, velocities six a body.
+#[derive(Clone, Debug, Default)]
+pub struct Exchange {
+    /// Work of what touches, with the mean of the velocities.
+    pub work: ContactWork,
+    /// Mean of the velocities before and after them.
+    pub mean: Vec<f64>,
+    /// Change of the velocities by all impulses.
+    pub change: Vec<f64>,
+    /// The part of it by blows.
+    pub blow: Vec<f64>,
+    /// Product of the impulses of forces and dampers with the change by blows, J.
+    pub others_on_blow: f64,
+}
 
+/// Work of what touches at a knot.
+#[derive(Clone, Debug, Default)]
+pub struct KnotWork {
+    /// From the interval before to the velocities that are read.
+    pub before: Exchange,
+    /// From the interval before to the one after; none at the end.
+    pub whole: Option<Exchange>,
+}
+
+/// Work at a knot in the making. An integrator turns its rows, wrenches on bodies, into the changes of velocities that they cause
+/// within the joints, once after each of [`Layout::begin_work`] and [`Layout::add_blows`].
+pub(crate) struct KnotBooks {
+    /// Impulses and momenta; then the blows of either exchange.
+    pub rows: Vec<Vec<f64>>,
+    /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
+    impulses: [Vec<[f64; 3]>; 2],
+    exchanges: [Exchange; 2],
+    ends: bool,
+}
+
+/// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
+fn momenta(m: &Mechanism, v: &[f64], h: f64, out: &mut [f64]) {
+    for (b, body) in m.bodies.iter().enumerate() {
+        let (linear, omega) = (vec3(v, 6 * b) * body.mass, vec3(v, 6 * b + 3));
+        let scalar = body.rotation.scalar(&omega, h);
+        let angular = body.rotation.momentum(&omega, &body.inertia, h, scalar);
+        out[6 * b..6 * b + 3].copy_from_slice(linear.as_slice());
+        out[6 * b + 3..6 * b + 6].copy_from_slice(angular.as_slice());
+    }
+}
+
+/// Half of the sum, and the difference, of two velocities.
+fn mean_and_change(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
+    let each = || a.iter().zip(b);
+    [
+        each().map(|(a, b)| 0.5 * (a + b)).collect(),
+        each().map(|(a, b)| b - a).collect(),
+    ]
+}
+
+impl Layout {
     /// Adds the wrenches of the impulses at hand.
     pub(crate) fn add_impulses(&self, memory: &Memory, rows: &mut [f64]) {
         if memory.idle {
@@ -46,12 +112,8 @@ impl Layout {
         }
     }
 
-    fn has_struck(&self, y: &[f64]) -> bool {
-        let mut blows = y.get(self.blows()).unwrap_or(&[]).chunks_exact(BLOW);
-        blows.any(|b| bounced(b[0]))
-    }
-
-    /// The impulses of an element, normal and tangents, before the instant of the read-out and after it, blows included.
+    /// The impulses of an element, normal and tangents, until the instant of the read-out, and those of the whole knot, blows
+    /// included.
     fn parts(&self, memory: &Memory, (i, e): (usize, &Element), y: &[f64]) -> [[f64; 3]; 2] {
         let read = if memory.idle {
             [0.0; 3]
@@ -59,67 +121,143 @@ impl Layout {
             e.local.impulses()
         };
         if y.is_empty() {
-            return [read, [0.0; 3]];
+            return [read; 2];
         }
         let own = &y[self.rows + UNKNOWNS * i..];
         let mut all = IMPULSES.map(|place| own[place]);
         if let Some(blow) = y[self.blows()].chunks_exact(BLOW).nth(i) {
             all.iter_mut().zip(&blow[1..]).for_each(|(a, b)| *a += b);
         }
-        [read, std::array::from_fn(|k| all[k] - read[k])]
+        [read, all]
     }
 
-    /// Work of the contacts at the knot that was read last, before and after the instant of the read-out. `changes` are
-    /// those of the velocities at the knot by the impulses of [`Layout::exert`], within the joints: impulses `J` that change
-    /// them from `v` to `v'` work `J . (v + v')/2` in all, the difference of the two energies. Friction has of it what it
-    /// works on the intervals' slip, on that at the knot where there is a blow; impacts have the rest.
-    ///
-    /// `y` are the unknowns of the step from the knot and `behind` the velocities it leads to, both those of the knot at the end.
+    /// Begins the work at the knot that was read last. `stands` tells which elements have stood since the start, and is made there.
+    /// `y` are the unknowns of the step from it over the interval `h`, empty at the
+    /// end, and `after` the velocities of that; `dim` is the length of rows.
+    pub(crate) fn begin_work(
+        &self,
+        w: &View,
+        memory: &Memory,
+        (y, after, h): (&[f64], &[f64], f64),
+        dim: usize,
+        stands: &mut Vec<bool>,
+    ) -> KnotBooks {
+        let ends = y.is_empty();
+        let each = memory.elements.iter().enumerate();
+        let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
+        let impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
+        let loaded = memory.elements.iter().zip(&impulses[1]);
+        let loaded = loaded.map(|(e, impulses)| e.law.gap && impulses[0] > LOADED);
+        if stands.len() == parts.len() {
+            stands.iter_mut().zip(loaded).for_each(|(s, l)| *s &= l);
+        } else {
+            *stands = loaded.collect();
+        }
+        let mut rows = vec![vec![0.0; dim]; if ends { 2 } else { 4 }];
+        for (rows, impulses) in rows.iter_mut().step_by(2).zip(&impulses) {
+            self.exert(memory, impulses, rows);
+        }
+        momenta(w.model, w.before, -w.at.h_prev, &mut rows[1]);
+        if !ends {
+            momenta(w.model, after, h, &mut rows[3]);
+        }
+        KnotBooks {
+            rows,
+            impulses,
+            exchanges: Default::default(),
+            ends,
+        }
+    }
+
+    /// Adds the wrenches of so many impulses of the elements to the bodies' rows.
+    fn exert(&self, memory: &Memory, impulses: &[[f64; 3]], rows: &mut [f64]) {
+        for ((e, slot), part) in memory.elements.iter().zip(&self.slots).zip(impulses) {
+            for (row, size) in e.rows().into_iter().zip(part) {
+                add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
+            }
+        }
+    }
+
+    /// Goes on with the rows solved for: the velocities at both ends of either exchange, the work, and the blows to be solved for.
+    pub(crate) fn add_blows(
+        &self,
+        w: &View,
+        memory: &Memory,
+        stands: &[bool],
+        books: &mut KnotBooks,
+    ) {
+        let n = 6 * w.poses.len();
+        let rows = std::mem::take(&mut books.rows);
+        let count = if books.ends { 1 } else { 2 };
+        for k in 0..count {
+            let (by_impulses, a) = (&rows[2 * k][..n], &rows[1][..n]);
+            let b = if k == 0 { &w.trial[..n] } else { &rows[3][..n] };
+            let [mean, change] = mean_and_change(a, b);
+            let (mut blows, mut others) = (books.impulses[k].clone(), 0.0);
+            let each = memory.elements.iter().zip(&self.slots).zip(stands);
+            for (((e, slot), stands), own) in each.zip(&mut blows) {
+                if *stands {
+                    *own = [0.0; 3];
+                    continue;
+                }
+                for (row, size) in e.rows().into_iter().zip(&*own) {
+                    let along = |v: &[f64]| dot(v, slot.parent, slot.child, row);
+                    others += slot.mass * size * (along(&change) - along(by_impulses));
+                }
+            }
+            let mut row = vec![0.0; rows[0].len()];
+            self.exert(memory, &blows, &mut row);
+            books.rows.push(row);
+            let work = self.work(memory, &books.impulses[k], &mean);
+            books.exchanges[k] = Exchange {
+                work,
+                mean,
+                change,
+                blow: vec![],
+                others_on_blow: others,
+            };
+        }
+    }
+
+    /// Ends with the blows solved for.
+    pub(crate) fn end_work(&self, w: &View, books: KnotBooks) -> KnotWork {
+        let n = 6 * w.poses.len();
+        let ends = books.ends;
+        let [mut before, mut whole] = books.exchanges;
+        let mut rows = books.rows.into_iter();
+        for exchange in [&mut before, &mut whole] {
+            exchange.blow = rows.next().unwrap_or_default();
+            exchange.blow.truncate(n);
+        }
+        KnotWork {
+            before,
+            whole: (!ends).then_some(whole),
+        }
+    }
+
+    /// Work of impulses along velocities.
     ///
     /// How simultaneous impulses share what they do to each other is not determined. Where a blow would turn the slip that
     /// friction then stops, the mean has friction drive what it only holds back; as friction never gives energy, what it
     /// would give is counted as spent by the blows of the same instant, up to all that they spend.
-    pub(crate) fn work(
-        &self,
-        w: &View,
-        memory: &Memory,
-        (y, behind): (&[f64], &[f64]),
-        changes: [&[f64]; 2],
-    ) -> [ContactWork; 2] {
-        let mut out = [ContactWork::default(); 2];
-        let (mut total, mut given) = ([0.0; 2], [0.0; 2]);
-        let struck = self.has_struck(y);
-        // those before lead to the velocities that were read, those after start from them
-        let shares = [-0.5, 0.5];
-        let others = [w.before, behind];
-        for (i, (e, slot)) in memory.elements.iter().zip(&self.slots).enumerate() {
-            let rate = |row: &Row, v: &[f64]| dot(v, slot.parent, slot.child, row);
-            let parts = self.parts(memory, (i, e), y);
-            for half in 0..2 {
-                let mut friction = 0.0;
-                for (k, row) in e.rows().into_iter().enumerate() {
-                    let impulse = slot.mass * parts[half][k];
-                    let here = rate(row, w.trial);
-                    let work = impulse * (here + shares[half] * rate(row, changes[half]));
-                    total[half] += work;
-                    if k > 0 {
-                        friction += if struck && half == 1 {
-                            work
-                        } else {
-                            impulse * 0.5 * (here + rate(row, others[half]))
-                        };
-                    }
+    fn work(&self, memory: &Memory, impulses: &[[f64; 3]], mean: &[f64]) -> ContactWork {
+        let (mut out, mut given) = (ContactWork::default(), 0.0);
+        for ((e, slot), own) in memory.elements.iter().zip(&self.slots).zip(impulses) {
+            let mut friction = 0.0;
+            for (k, (row, size)) in e.rows().into_iter().zip(own).enumerate() {
+                let work = slot.mass * size * dot(mean, slot.parent, slot.child, row);
+                if k > 0 {
+                    friction += work;
+                } else {
+                    out.impacts += work;
                 }
-                given[half] += friction.max(0.0);
-                out[half].friction += friction;
             }
+            given += friction.max(0.0);
+            out.friction += friction;
         }
-        for ((work, total), given) in out.iter_mut().zip(total).zip(given) {
-            work.impacts = total - work.friction;
-            let spent = given.min(-work.impacts).max(0.0);
-            work.friction -= spent;
-            work.impacts += spent;
-        }
+        let spent = given.min(-out.impacts).max(0.0);
+        out.friction -= spent;
+        out.impacts += spent;
         out
     }
 }

@@ -1,14 +1,15 @@
 //! What is solved at a knot: the step over the interval after it, or the velocities there.
 
-use super::Knot;
+use super::{Knot, KnotPoint};
 
 /// What is solved at a knot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Stage {
     /// The step over an interval of this length, s. It is negative in the backward steps of a composition, never zero.
     Step(f64),
-    /// The velocities at the knot itself.
-    Readout,
+    /// The velocities at the knot itself, from which a step over an interval of this length follows, s: what meets there is what
+    /// meets in that step.
+    Readout(f64),
 }
 
 /// A knot, and what is solved there.
@@ -27,7 +28,7 @@ impl Place {
     pub fn h(&self) -> f64 {
         match self.stage {
             Stage::Step(h) => h,
-            Stage::Readout => 0.0,
+            Stage::Readout(_) => 0.0,
         }
     }
 
@@ -40,7 +41,7 @@ impl Place {
     pub fn scale(&self) -> f64 {
         match self.stage {
             Stage::Step(h) => h,
-            Stage::Readout => 1.0,
+            Stage::Readout(_) => 1.0,
         }
     }
 
@@ -71,9 +72,9 @@ impl Knot {
         self.at(Stage::Step(self.h))
     }
 
-    /// The read-out of the velocities at the knot.
+    /// The read-out of the velocities at the knot. Where no interval follows, or it is not known, it is as long as the one before.
     pub(crate) fn readout(&self) -> Place {
-        self.at(Stage::Readout)
+        self.at(Stage::Readout(self.after().unwrap_or(self.h_prev)))
     }
 
     fn at(&self, stage: Stage) -> Place {
@@ -82,5 +83,14 @@ impl Knot {
             h_prev: self.h_prev,
             stage,
         }
+    }
+}
+
+impl KnotPoint<'_> {
+    /// The read-out of the velocities there. The step from there is known by its unknowns: that of a knot whose step is yet to be
+    /// made, in parts of any number, takes the interval before for the one after.
+    pub(crate) fn readout(&self) -> Place {
+        let h = if self.y.is_empty() { 0.0 } else { self.at.h };
+        Knot { h, ..self.at }.readout()
     }
 }

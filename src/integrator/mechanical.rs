@@ -3,14 +3,15 @@
 //! An integrator gives the [`KnotData`] (poses, velocities at it to second order, reactions) and pulls adjoints of
 //! these back to its own state; quantities, the energy balance, recordings and figures are made from that.
 
+use super::external::ExternalWork;
 use super::reading::{ReadFrom, Reading, reading};
-use crate::contact::ContactWork;
+use crate::contact::KnotWork;
 use crate::dynamics::{
     Dynamics, Frame, Inputs, Knot, KnotPoint, QuantityId, StepError, StepFailure,
 };
 use crate::mechanism::{
-    Adjoint, CoordinateId, Efforts, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
-    Quantity, Rows, Unheld, Vec6, vec3,
+    Adjoint, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
+    Rows, Unheld, Vec6, vec3,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -118,12 +119,18 @@ pub trait Mechanical: Dynamics + Sized {
         y: &mut [f64],
     );
 
-    /// Work of contacts, limits and joint friction at the knot that was read last, before and after the instant of the
-    /// read-out. The memory is then no longer that of what was read, but for its data.
+    /// Work of contacts, limits and joint friction at the knot that was read last; `None` of a mechanism without them. `stands`
+    /// tells which of them have stood since the start; it is empty there. The memory is then no longer that of what was read, but for
+    /// its data.
     ///
     /// # Errors
     /// When the joints' rows at the knot cannot be solved for.
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<KnotWork, StepError>;
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        stands: &mut Vec<bool>,
+        w: &mut Self::Work,
+    ) -> Result<Option<KnotWork>, StepError>;
 
     /// Adds the work done until the knot, and reads it.
     ///
@@ -141,9 +148,9 @@ pub trait Mechanical: Dynamics + Sized {
             reactions: true,
         };
         self.evaluate_knot(seen, all, w)?;
-        let work = self.contact_work(seen, w)?;
+        let work = self.contact_work(seen, &mut external.stands, w)?;
         external.holds |= self.holds_controls();
-        external.add_knot(&self.knot_data(seen, w), seen.u, &work);
+        external.add_knot(&self.knot_data(seen, w), seen.u, work);
         Ok(())
     }
 
@@ -367,105 +374,6 @@ pub struct MatrixSize {
     pub unknowns: usize,
     /// Pairs of blocks that only the factors have.
     pub fill_in: usize,
-}
-
-/// Work of what touches at a knot.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct KnotWork {
-    /// Before the instant of the read-out, J.
-    pub before: ContactWork,
-    /// After it, J.
-    pub after: ContactWork,
-}
-
-/// The work done from outside along a trajectory, J, knot by knot.
-#[derive(Clone, Debug, Default)]
-pub struct ExternalWork {
-    /// Of the actuators, until the knot reached.
-    pub actuators: f64,
-    /// Of the dampers.
-    pub dampers: f64,
-    /// Of contacts, limits and joint friction.
-    pub contacts: ContactWork,
-    /// By how much the work of the actuators in the steps' own equations exceeds [`ExternalWork::actuators`]. There half of an
-    /// effort's impulse over an interval acts at either end, between the velocity at the knot and that of the interval. It is
-    /// `(h^2/8) F' M^-1 F` at the start minus that at the end of the efforts `F`: what a knot's forces do within half a step.
-    pub unresolved: f64,
-    /// Of each actuator since the last [`ExternalWork::end_step`]: displacement, m or rad, and work, J.
-    each: Vec<(f64, f64)>,
-    /// Displacement of each actuator over the step before.
-    earlier: Vec<f64>,
-    /// Work of contacts that the knot adds for the interval after it.
-    pending: ContactWork,
-    /// Poses at the knot reached, and what the actuators exert there.
-    poses: Vec<Pose>,
-    start: Efforts,
-    /// Memory for what they exert at the next knot.
-    end: Efforts,
-    /// Are controls held from knot to knot, and not linear between knots?
-    pub(super) holds: bool,
-}
-
-impl ExternalWork {
-    /// Counts from here on: what was done over half of an interval before the start is no part of it.
-    pub fn begin(&mut self) {
-        (self.actuators, self.dampers, self.unresolved) = (0.0, 0.0, 0.0);
-        self.contacts = ContactWork::default();
-        self.each.fill((0.0, 0.0));
-    }
-
-    /// Goes on to the next knot, at the end of an interval (or where the state starts anew), from which `controls` act.
-    pub fn add_knot(&mut self, k: &KnotData, controls: &[f64], work: &KnotWork) {
-        let (m, poses) = (k.mechanism, k.poses);
-        m.efforts(poses, k.velocities, controls, &mut self.end);
-        self.each.resize(self.end.efforts.len(), (0.0, 0.0));
-        // a state that starts anew has no interval before
-        if !self.poses.is_empty() && k.h_prev != 0.0 {
-            for (c, own) in self.each.iter_mut().enumerate() {
-                let rows = [&self.start.rows[c], &self.end.rows[c]];
-                let moved = m.actuator_displacements(c, rows, (&self.poses, poses));
-                let start = self.start.efforts[c];
-                // at both ends of the interval
-                let efforts = [
-                    start,
-                    if self.holds {
-                        start
-                    } else {
-                        self.end.efforts[c]
-                    },
-                ];
-                let work = 0.5 * (efforts[0] * moved[0] + efforts[1] * moved[1]);
-                own.0 += 0.5 * (moved[0] + moved[1]);
-                let rates = [self.start.rates[c], self.end.rates[c]];
-                let by_rates = 0.5 * k.h_prev * (efforts[0] * rates[0] + efforts[1] * rates[1]);
-                own.1 += work;
-                self.actuators += work;
-                self.unresolved += 0.5 * (by_rates - work);
-            }
-            self.dampers -= m.damping(&self.poses, poses) / k.h_prev;
-        }
-        self.contacts += std::mem::replace(&mut self.pending, work.after);
-        self.contacts += work.before;
-        std::mem::swap(&mut self.start, &mut self.end);
-        self.poses.clear();
-        self.poses.extend_from_slice(poses);
-    }
-
-    /// Ends a step at the knot reached. Returns the sum of the sizes of the actuators' works over the step, and the part of
-    /// those that moved against their direction of the step before, J.
-    pub fn end_step(&mut self) -> [f64; 2] {
-        let mut out = [0.0; 2];
-        self.earlier.resize(self.each.len(), 0.0);
-        for ((moved, work), earlier) in self.each.iter_mut().zip(&mut self.earlier) {
-            out[0] += work.abs();
-            if *moved * *earlier < 0.0 {
-                out[1] += work.abs();
-            }
-            *earlier = *moved;
-            (*moved, *work) = (0.0, 0.0);
-        }
-        out
-    }
 }
 
 /// Six numbers a body, as motions.

@@ -3,12 +3,14 @@
 use super::aligned::{Aligned, AlignedWork, Strikes};
 use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
+use super::external::ExternalWork;
 use super::held::{Controls, Held, HeldWork};
-use super::mechanical::{ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable};
+use super::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use super::minimal::Lagrangian;
 use super::reading::Reading;
 use super::{Options, choice::Choice};
 use crate::contact::Impacts;
+use crate::contact::KnotWork;
 use crate::dynamics::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
     KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats,
@@ -593,8 +595,13 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.pull_knot(seen, w, adjoint, out, y));
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut SystemWork) -> Result<KnotWork, StepError> {
-        with!(self, w, (s, w) => s.contact_work(seen, w))
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        stands: &mut Vec<bool>,
+        w: &mut SystemWork,
+    ) -> Result<Option<KnotWork>, StepError> {
+        with!(self, w, (s, w) => s.contact_work(seen, stands, w))
     }
 
     fn work_at(

@@ -247,9 +247,10 @@ macro_rules! mechanics_within {
         fn contact_work(
             &self,
             seen: &KnotPoint,
+            stands: &mut Vec<bool>,
             w: &mut Self::Work,
-        ) -> Result<KnotWork, StepError> {
-            self.inner.contact_work(&self.first(seen), &mut w.own)
+        ) -> Result<Option<KnotWork>, StepError> {
+            (self.inner).contact_work(&self.first(seen), stands, &mut w.own)
         }
 
         fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

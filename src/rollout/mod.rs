@@ -3,8 +3,10 @@
 
 mod cache;
 mod energy;
+mod growth;
 
-pub use energy::{Balance, Cause, Unexplained, balance, balance_with, momentum};
+pub use energy::{Balance, balance, balance_with, momentum};
+pub use growth::{Cause, Unexplained};
 
 use crate::dynamics::{
     Certificate, Dynamics, Inputs, Knot, KnotPoint, Outputs, SolvedStep, StepError, StepStats,

@@ -481,3 +481,141 @@ fn impacts_take_what_is_lost() {
         }
     }
 }
+
+/// A leg that stands on the ground carries a body, which its actuator pushes up and lets down. The ground only holds the leg, however
+/// far the push would throw it in half a step if it were free: by up to 2 J, which counted as work of the contact.
+#[test]
+fn the_ground_does_no_work_on_light_legs_that_are_pushed() {
+    let folder = Folder::new("energy_legs");
+    for (i, (mass, light, h)) in [
+        (5.0, 0.02, 0.005),
+        (5.0, 0.005, 0.004),
+        (12.0, 0.05, 0.01),
+        (2.0, 0.02, 0.002),
+        (1.0, 0.2, 0.005),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (n, weight) = (60, mass * 9.81);
+        let push = |k: usize| {
+            let phase = 2.0 * std::f64::consts::PI * k as f64 / 40.0;
+            -weight * (1.0 + 0.5 * phase.cos())
+        };
+        let controls: Vec<f64> = (0..n).map(push).collect();
+        for hold in ["held", "linear"] {
+            let text = format!(
+                r#"controls = "{hold}"
+time_step = {h:e}
+horizon = {:e}
+[mechanism]
+[mechanism.half_spaces.ground]
+[mechanism.bodies.hip]
+mass = {mass}
+inertia = [1.0, 1.0, 1.0]
+[mechanism.bodies.leg]
+mass = {light}
+inertia = [1e-4, 1e-4, 1e-4]
+contacts.foot = {{ shape = "point", position = [0.0, 0.0, -0.2], friction = 0.5 }}
+[mechanism.joints.height]
+kind = "prismatic"
+child = "hip"
+axis = [0.0, 0.0, 1.0]
+[mechanism.joints.leg]
+kind = "prismatic"
+parent = "hip"
+child = "leg"
+axis = [0.0, 0.0, 1.0]
+[mechanism.actuators.push]
+joint = "leg"
+[initial]
+height = 0.2
+[guess]
+controls = {{ push = {controls:?} }}
+[[costs]]
+quantity = {{ joint = "height" }}
+weight = 1.0
+"#,
+                h * n as f64
+            );
+            for integrator in BOTH {
+                let v = simulate(&folder, &text, &["--integrator", integrator]);
+                let what = format!("{integrator}, {hold}, {mass} and {light} kg, h = {h}, {i}");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let impacts = number(&v["work"], "impacts");
+                assert!(impacts.abs() < 1e-6, "{what}: impacts do {impacts} J");
+                // the error is that of the body's own motion
+                let error = number(&v, "energy_error_max");
+                let own = h * h / 8.0 * mass * 9.81 * 9.81;
+                assert!(error < own, "{what}: {error:e} of {own:e} J");
+            }
+        }
+    }
+}
+
+/// A car with a light bumper on a strong implicit damper runs into a wall. No force acts but those of the damper and the wall: the
+/// works add up to the change of the energy, to rounding, in steps with the impact, too.
+#[test]
+fn dampers_absorb_their_share_of_an_impact() {
+    let folder = Folder::new("energy_bumper");
+    for (i, (light, damping, h)) in [
+        (0.01, 50.0, 0.01),
+        (0.01, 5.0, 0.002),
+        (0.3, 20.0, 0.01),
+        (1e-3, 200.0, 0.005),
+        (0.1, 1.0, 0.001),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for implicit in [true, false] {
+            if !implicit && damping * h > light {
+                continue;
+            }
+            let text = format!(
+                r#"time_step = {h:e}
+horizon = 0.4
+[mechanism]
+gravity = [0.0, 0.0, 0.0]
+[mechanism.half_spaces.wall]
+normal = [-1.0, 0.0, 0.0]
+offset = -0.51
+[mechanism.bodies.car]
+mass = 2.0
+inertia = [1.0, 1.0, 1.0]
+[mechanism.bodies.bumper]
+mass = {light}
+inertia = [1e-3, 1e-3, 1e-3]
+contacts.front = {{ shape = "point", position = [0.1, 0.0, 0.0], friction = 0.5 }}
+[mechanism.joints.road]
+kind = "prismatic"
+child = "car"
+axis = [1.0, 0.0, 0.0]
+[mechanism.joints.bumper]
+kind = "prismatic"
+parent = "car"
+child = "bumper"
+axis = [1.0, 0.0, 0.0]
+damping = {damping}
+implicit = {implicit}
+[initial]
+road = {{ coordinate = 0.0, rate = 3.0 }}
+"#
+            );
+            for integrator in BOTH {
+                let v = simulate(
+                    &folder,
+                    &text,
+                    &["--integrator", integrator, "--substeps", "1"],
+                );
+                let what = format!("{integrator}, {light} kg, {damping}, h = {h}, {implicit}, {i}");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let work = |of| number(&v["work"], of);
+                assert!(work("impacts") < -0.1 * light, "{what}: it hits nothing");
+                assert!(work("dampers") < -0.1, "{what}: {}", work("dampers"));
+                let error = number(&v, "energy_error_max");
+                assert!(error < 1e-9, "{what}: {error:e} J");
+            }
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! The mechanical face of split steps: that of the inner integrator at the knot, with the pieces that meet there.
 
 use super::{Aligned, AlignedWork, Strikes};
+use crate::contact::KnotWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{
-    ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
-};
+use crate::integrator::external::ExternalWork;
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -72,8 +72,8 @@ impl<S: Strikes> Mechanical for Aligned<S> {
             y: &[],
             ..*seen
         };
-        let work = self.inner.contact_work(&end, &mut w.own)?;
-        external.add_knot(&self.inner.knot_data(&end, &w.own), seen.u, &work);
+        let work = (self.inner).contact_work(&end, &mut external.stands, &mut w.own)?;
+        external.add_knot(&self.inner.knot_data(&end, &w.own), seen.u, work);
         Ok(())
     }
 

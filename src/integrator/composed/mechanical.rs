@@ -1,10 +1,10 @@
 //! The mechanical face of a composition: that of the inner integrator at the knot, with the sub-intervals that meet there.
 
 use super::{Composed, ComposedWork};
+use crate::contact::KnotWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{
-    ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
-};
+use crate::integrator::external::ExternalWork;
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,

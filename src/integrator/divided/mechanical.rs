@@ -1,10 +1,10 @@
 //! The mechanical face of divided steps: that of the inner integrator at the knot, with the parts that meet there.
 
 use super::{Divided, DividedWork};
+use crate::contact::KnotWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
-use crate::integrator::mechanical::{
-    ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
-};
+use crate::integrator::external::ExternalWork;
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::within::mechanics_within;
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,

@@ -1,10 +1,10 @@
 //! The mechanical interface of a system with held controls: that of the inner system, read out with the previous control.
 
 use super::{Held, HeldWork};
+use crate::contact::KnotWork;
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, StepError};
-use crate::integrator::mechanical::{
-    ExternalWork, KnotWork, MatrixSize, Mechanical, Swing, observable,
-};
+use crate::integrator::external::ExternalWork;
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::reading::{ReadFrom, Reading};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -143,8 +143,13 @@ impl<S: Mechanical> Mechanical for Held<S> {
         self.add_adjoints(w, out);
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Self::Work) -> Result<KnotWork, StepError> {
-        self.inner.contact_work(&self.read(seen), &mut w.own)
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        stands: &mut Vec<bool>,
+        w: &mut Self::Work,
+    ) -> Result<Option<KnotWork>, StepError> {
+        (self.inner).contact_work(&self.read(seen), stands, &mut w.own)
     }
 
     fn work_within(

@@ -189,7 +189,7 @@ impl Maximal {
     fn can_take(&self, at: &Place) -> bool {
         let steps = match at.stage {
             Stage::Step(h) => h.is_finite() && h != 0.0,
-            Stage::Readout => true,
+            Stage::Readout(_) => true,
         };
         let forward = at.h_prev >= 0.0 && at.h() >= 0.0;
         steps && at.h_prev.is_finite() && (forward || self.contacts.is_empty())

@@ -86,7 +86,7 @@ impl Maximal {
         self.apply(&w.parameters, &mut blow.read)?;
         self.apply(&w.parameters, &mut blow.strike)?;
         blow.read.contacts.follow(&w.contacts);
-        self.readout(at, x, u, &mut blow.read)?;
+        self.readout(at.readout(), x, u, &mut blow.read)?;
         self.with_velocities(x, &blow.read, &mut blow.before);
         blow.strike.contacts.blow(&w.contacts, at.h);
         let anew = |stage| Place {
@@ -94,7 +94,12 @@ impl Maximal {
             h_prev: 0.0,
             stage,
         };
-        self.prepare(anew(Stage::Readout), &blow.before, u, &mut blow.strike)?;
+        self.prepare(
+            anew(Stage::Readout(at.h)),
+            &blow.before,
+            u,
+            &mut blow.strike,
+        )?;
         self.readout_contacts(&mut blow.strike)?;
         self.with_velocities(x, &blow.strike, &mut blow.after);
         w.contacts.set_behind(true);

@@ -225,7 +225,7 @@ impl Maximal {
         let at = Place {
             t: 0.0,
             h_prev: 0.0,
-            stage: Stage::Readout,
+            stage: Stage::Readout(0.0),
         };
         Work {
             model: m.clone(),

@@ -1,8 +1,9 @@
 //! The mechanical face: the data of a knot, and their adjoints.
 
 use super::{Maximal, Work};
+use crate::contact::KnotWork;
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
-use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
 };
@@ -37,6 +38,15 @@ impl Maximal {
             place += j.rows();
         }
         self.contacts.reactions(m, each);
+    }
+
+    /// Replaces wrenches by the changes of velocities that they cause.
+    fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
+        let mut change = vec![0.0; self.symbolic.dim()];
+        for rows in rows {
+            self.solve(w, rows, &mut change, false);
+            rows.copy_from_slice(&change);
+        }
     }
 }
 
@@ -100,13 +110,13 @@ impl Mechanical for Maximal {
     }
 
     fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
-        let (at, x, u) = (&seen.at, seen.x, seen.u);
+        let (at, x, u) = (seen.readout(), seen.x, seen.u);
         self.apply(seen.p, w)?;
         self.contacts.recall(&mut w.contacts, seen.y);
         if needs.velocities {
             self.readout(at, x, u, w)?;
         } else {
-            self.read_state(at.readout(), x, u, w)?;
+            self.read_state(at, x, u, w)?;
         }
         let mut observation = std::mem::replace(&mut w.observation, Observation::empty());
         for (joint, angle) in observation.windings.iter_mut().enumerate() {
@@ -117,7 +127,7 @@ impl Mechanical for Maximal {
                 *pose = Self::pose_before(w, b);
             }
         }
-        observation.acts = needs.reactions && !seen.y.is_empty() && at.after().is_some();
+        observation.acts = needs.reactions && !seen.y.is_empty() && seen.at.after().is_some();
         if observation.acts {
             observation.reactions.fill(0.0);
             let reactions = &mut observation.reactions;
@@ -198,41 +208,28 @@ impl Mechanical for Maximal {
         w.observation = observation;
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<KnotWork, StepError> {
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<Option<KnotWork>, StepError> {
         if self.contacts.is_empty() {
-            return Ok(Default::default());
+            return Ok(None);
         }
         let dim = self.symbolic.dim();
-        // of the impulses before, and of those after
-        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
-        let rows = changes.each_mut().map(|rows| &mut rows[..]);
-        self.contacts.exert(&w.contacts, seen.y, rows);
+        // velocities of the interval after the knot come first among the unknowns
+        let step = (seen.y, seen.y, seen.at.h);
+        let mut books = self
+            .contacts
+            .begin_work(&self.view(w), &w.contacts, step, dim, stands);
         // what the impulses change within the joints alone
         let touching = w.contacts.part();
         self.assemble(w);
         let factored = self.factor(w);
         if factored.is_ok() {
-            let mut change = vec![0.0; dim];
-            for rows in &mut changes {
-                self.solve(w, rows, &mut change, false);
-                rows.copy_from_slice(&change);
-            }
+            self.solve_wrenches(w, &mut books.rows);
+            (self.contacts).add_blows(&self.view(w), &w.contacts, stands, &mut books);
+            self.solve_wrenches(w, &mut books.rows);
         }
         w.contacts.meet(touching);
         factored?;
-        let changes = changes.each_ref().map(|c| &c[..]);
-        let view = self.view(w);
-        // velocities of the interval behind the knot come first among the unknowns
-        let own = (
-            seen.y,
-            if seen.y.is_empty() {
-                view.trial
-            } else {
-                seen.y
-            },
-        );
-        let [before, after] = (self.contacts).work(&view, &w.contacts, own, changes);
-        Ok(KnotWork { before, after })
+        Ok(Some(self.contacts.end_work(&self.view(w), books)))
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {

@@ -4,7 +4,7 @@ use super::assembly::vec3;
 use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::Touching;
-use crate::dynamics::{Knot, KnotPoint, StepError, StepFailure, StepStats};
+use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::spatial::{RotationLaw, Vec3};
 
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
@@ -340,12 +340,12 @@ impl Maximal {
     /// read-out's matrix.
     pub(super) fn readout(
         &self,
-        at: &Knot,
+        at: Place,
         x: &[f64],
         u: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
-        self.prepare(at.readout(), x, u, w)?;
+        self.prepare(at, x, u, w)?;
         self.solve_readout(w)?;
         if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
             w.matrix.softness = SOFTNESS;

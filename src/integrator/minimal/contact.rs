@@ -18,9 +18,8 @@ use super::kinematics::slide;
 use super::local::Local;
 use super::stepping::Stepping;
 use super::work::{Articulated, Moved, Work, wide};
-use crate::contact::{self, Acts, Failed, Memory, NewtonSystem, Solver, View};
+use crate::contact::{self, Acts, Failed, KnotWork, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
-use crate::integrator::mechanical::KnotWork;
 use crate::mechanism::{Relative, Vec6};
 use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 
@@ -162,13 +161,13 @@ impl Minimal {
     }
 
     /// Everything of contacts that is known at the knot that was prepared.
-    pub(super) fn prepare_contacts(&self, at: &Knot, x: &[f64], w: &mut Work) {
+    pub(super) fn prepare_contacts(&self, at: &Place, x: &[f64], w: &mut Work) {
         w.touching.acts = false;
         if self.contacts.is_empty() {
             return;
         }
         let t = &mut w.touching;
-        t.at = if at.h == 0.0 { at.readout() } else { at.step() };
+        t.at = *at;
         let mut scale = 0.0;
         for (i, node) in self.nodes.iter().enumerate() {
             let (k, to) = (&w.knot[i], &w.past[i]);
@@ -435,26 +434,13 @@ impl Minimal {
     pub(super) fn work_of_contacts(
         &self,
         seen: &KnotPoint,
+        stands: &mut Vec<bool>,
         w: &mut Work,
-    ) -> Result<KnotWork, StepError> {
+    ) -> Result<Option<KnotWork>, StepError> {
         if self.contacts.is_empty() {
-            return Ok(KnotWork::default());
+            return Ok(None);
         }
-        let (n, dim) = (self.bodies(), self.dimension());
-        let mut changes = [vec![0.0; dim], vec![0.0; dim]];
-        let rows = changes.each_mut().map(|rows| &mut rows[..]);
-        self.contacts.exert(&w.touching.memory, seen.y, rows);
-        // what the impulses change within the joints alone
-        (w.touching.acts, w.observation.is_linear) = (false, false);
-        (self.factor(w, 0.0))
-            .map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
-        let mut change = vec![0.0; dim];
-        let mut stepping = self.stepping(0.0, w);
-        for rows in &mut changes {
-            stepping.solve(rows, &mut change, false);
-            rows.copy_from_slice(&change);
-        }
-        let mut behind = w.touching.trial[..n].to_vec();
+        let (mut after, dim) = (vec![0.0; self.bodies()], self.dimension());
         if !seen.y.is_empty() {
             let mut moved = vec![Moved::WORLD; self.nodes.len()];
             let rates = &seen.y[..self.freedoms];
@@ -463,14 +449,31 @@ impl Minimal {
             for ((node, k), to) in self.nodes.iter().zip(&w.knot).zip(&moved) {
                 let omega = k.law.from_chord(&to.omega, seen.at.h, to.scalar);
                 let spin = w.poses[node.body].r.tr_mul(&omega);
-                put(&mut behind, node.body, &to.velocity, &spin);
+                put(&mut after, node.body, &to.velocity, &spin);
             }
         }
-        let changes = changes.each_ref().map(|c| &c[..n]);
-        let (view, memory) = (self.view(w), &w.touching.memory);
-        let own = (seen.y, &behind[..]);
-        let [before, after] = self.contacts.work(&view, memory, own, changes);
-        Ok(KnotWork { before, after })
+        let step = (seen.y, &after[..], seen.at.h);
+        let memory = &w.touching.memory;
+        let mut books = (self.contacts).begin_work(&self.view(w), memory, step, dim, stands);
+        // what the impulses change within the joints alone
+        (w.touching.acts, w.observation.is_linear) = (false, false);
+        (self.factor(w, 0.0))
+            .map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
+        self.solve_wrenches(w, &mut books.rows);
+        let memory = &w.touching.memory;
+        (self.contacts).add_blows(&self.view(w), memory, stands, &mut books);
+        self.solve_wrenches(w, &mut books.rows);
+        Ok(Some(self.contacts.end_work(&self.view(w), books)))
+    }
+
+    /// Replaces wrenches by the changes of velocities that they cause at the knot.
+    fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
+        let mut change = vec![0.0; self.dimension()];
+        let mut stepping = self.stepping(0.0, w);
+        for rows in rows {
+            stepping.solve(rows, &mut change, false);
+            rows.copy_from_slice(&change);
+        }
     }
 
     /// Rates of displacement of a joint by a change of its rates, at the trial.

@@ -157,7 +157,7 @@ impl Minimal {
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
-        self.prepare_contacts(at, x, w);
+        self.prepare_contacts(&at.step(), x, w);
         let (contacts, impulses) = self.beyond_rates(y);
         w.rates.copy_from_slice(&y[..self.freedoms]);
         w.geared.impulses.copy_from_slice(impulses);

@@ -9,8 +9,9 @@ use super::derivative::Flow;
 use super::kinematics::third;
 use super::work::Work;
 use super::{Minimal, Node};
-use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Start, Step, StepError};
-use crate::integrator::mechanical::{KnotWork, MatrixSize, Mechanical, Swing, observable};
+use crate::contact::KnotWork;
+use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Place, Start, Step, StepError};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::parameter;
 use crate::integrator::reading::Reading;
 use crate::mechanism::{
@@ -261,21 +262,66 @@ impl Minimal {
         l.seeds.clear();
         w.linear = Some(l);
         // what was read out is evaluated again where more is asked of it
-        let at = Self::read(&seen.at);
-        let again = KnotPoint {
-            at,
-            y: &[],
-            ..*seen
-        };
+        let again = KnotPoint { y: &[], ..*seen };
         let needs = Needs {
             velocities: true,
             ..Needs::default()
         };
         let acts = w.observation.acts;
         // it was evaluated before
-        let _ = self.evaluate_knot(&again, needs, w);
+        let _ = self.read_knot(&again, &seen.readout(), needs, w);
         w.observation.acts = acts;
     }
+
+    /// Evaluates a knot that is read out so.
+    fn read_knot(
+        &self,
+        seen: &KnotPoint,
+        place: &Place,
+        needs: Needs,
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
+        let acts = needs.reactions && seen.at.h != 0.0 && seen.y.len() == self.dims().ny;
+        if acts {
+            self.react(seen, w)?;
+        }
+        let at = Self::read(&seen.at);
+        self.prepare(&at, seen.x, seen.u, w)?;
+        if needs.velocities {
+            self.prepare_contacts(place, seen.x, w);
+            self.read_out(&at, w)?;
+        } else {
+            w.trial.fill(super::work::Moved::WORLD);
+            w.rates.fill(0.0);
+        }
+        let o = &mut w.observation;
+        (o.acts, o.is_read, o.is_linear) = (acts, needs.velocities, false);
+        let put = |to: &mut [f64], node: &Node, m: &super::work::Moved, omega: &Vec3| {
+            let turned = w.poses[node.body].r.tr_mul(omega);
+            let at = 6 * node.body;
+            to[at..at + 3].copy_from_slice(m.velocity.as_slice());
+            to[at + 3..at + 6].copy_from_slice(turned.as_slice());
+        };
+        for (i, node) in self.nodes.iter().enumerate() {
+            let past = &w.past[i];
+            let law = &w.knot[i].law;
+            let omega = law.from_chord(&past.omega, -seen.at.h_prev, past.scalar);
+            put(&mut o.before, node, past, &omega);
+            if needs.velocities {
+                // of the instant
+                put(&mut o.velocities, node, &w.trial[i], &w.trial[i].omega);
+            }
+            o.windings[node.joint] = self.winding_of(node, seen.x);
+            if needs.past {
+                let (h, pose, m) = (seen.at.h_prev, &w.poses[node.body], &w.past[i]);
+                let back = increment(&m.omega, -h, m.scalar);
+                o.past[node.body] = Pose::new(pose.x - m.velocity * h, back * pose.q);
+            }
+        }
+        Ok(())
+    }
+
     /// Adjoints of poses alone: the joints' free directions at the knot say what moves them.
     fn pull_poses(&self, w: &mut Work, poses: &[f64], out: &mut Inputs) {
         let wrenches = &mut w.wrenches;
@@ -452,45 +498,7 @@ impl Mechanical for Minimal {
     }
 
     fn evaluate_knot(&self, seen: &KnotPoint, needs: Needs, w: &mut Work) -> Result<(), StepError> {
-        parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
-        let acts = needs.reactions && seen.at.h != 0.0 && seen.y.len() == self.dims().ny;
-        if acts {
-            self.react(seen, w)?;
-        }
-        let at = Self::read(&seen.at);
-        self.prepare(&at, seen.x, seen.u, w)?;
-        if needs.velocities {
-            self.prepare_contacts(&at, seen.x, w);
-            self.read_out(&at, w)?;
-        } else {
-            w.trial.fill(super::work::Moved::WORLD);
-            w.rates.fill(0.0);
-        }
-        let o = &mut w.observation;
-        (o.acts, o.is_read, o.is_linear) = (acts, needs.velocities, false);
-        let put = |to: &mut [f64], node: &Node, m: &super::work::Moved, omega: &Vec3| {
-            let turned = w.poses[node.body].r.tr_mul(omega);
-            let at = 6 * node.body;
-            to[at..at + 3].copy_from_slice(m.velocity.as_slice());
-            to[at + 3..at + 6].copy_from_slice(turned.as_slice());
-        };
-        for (i, node) in self.nodes.iter().enumerate() {
-            let past = &w.past[i];
-            let law = &w.knot[i].law;
-            let omega = law.from_chord(&past.omega, -seen.at.h_prev, past.scalar);
-            put(&mut o.before, node, past, &omega);
-            if needs.velocities {
-                // of the instant
-                put(&mut o.velocities, node, &w.trial[i], &w.trial[i].omega);
-            }
-            o.windings[node.joint] = self.winding_of(node, seen.x);
-            if needs.past {
-                let (h, pose, m) = (seen.at.h_prev, &w.poses[node.body], &w.past[i]);
-                let back = increment(&m.omega, -h, m.scalar);
-                o.past[node.body] = Pose::new(pose.x - m.velocity * h, back * pose.q);
-            }
-        }
-        Ok(())
+        self.read_knot(seen, &seen.readout(), needs, w)
     }
 
     fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Work) -> KnotData<'a> {
@@ -554,7 +562,7 @@ impl Mechanical for Minimal {
         }
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<KnotWork, StepError> {
+    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<Option<KnotWork>, StepError> {
         self.work_of_contacts(seen, w)
     }
 

@@ -96,7 +96,7 @@ impl Minimal {
         w: &mut Work,
         y: &[f64],
     ) -> Result<StepStats, StepError> {
-        self.prepare_contacts(at, x, w);
+        self.prepare_contacts(&at.step(), x, w);
         if !self.contacts.is_empty() {
             return self.solve_contacts(at, y, w);
         }

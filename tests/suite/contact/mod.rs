@@ -1,6 +1,7 @@
 //! Contact and friction against closed forms, and what the solver of a step must reach.
 
 use crate::drops;
+mod books;
 mod bounces;
 mod chains;
 mod impacts;

@@ -1,0 +1,249 @@
+//! The work done from outside along a trajectory, knot by knot.
+
+use crate::contact::{ContactWork, Exchange, KnotWork};
+use crate::mechanism::{Efforts, KnotData, Mechanism, dot};
+use crate::spatial::Pose;
+
+/// The work done from outside along a trajectory, J, knot by knot.
+#[derive(Clone, Debug, Default)]
+pub struct ExternalWork {
+    /// Of the actuators, until the knot reached: force times displacement.
+    pub actuators: f64,
+    /// Sum over the knots that were left, and what the velocities read at the knot reached add to it.
+    left: Share,
+    here: Share,
+    /// Of each actuator since the last [`ExternalWork::end_step`]: displacement, m or rad, and work, J.
+    each: Vec<(f64, f64)>,
+    /// Displacement of each actuator over the step before.
+    earlier: Vec<f64>,
+    /// Poses at the knot reached, and what the actuators exert there.
+    poses: Vec<Pose>,
+    start: Efforts,
+    /// Memory for what they exert at the next knot.
+    end: Efforts,
+    /// What is to be added where the knot reached is left, if what touches there is known.
+    open: Option<Open>,
+    /// Does the mechanism have what may touch?
+    touches: bool,
+    /// Which elements have stood since the start.
+    pub(super) stands: Vec<bool>,
+    /// Are controls held from knot to knot, and not linear between knots?
+    pub(super) holds: bool,
+}
+
+/// Work of impulses at a knot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    dampers: f64,
+    contacts: ContactWork,
+    unresolved: f64,
+}
+
+impl std::ops::AddAssign for Share {
+    fn add_assign(&mut self, other: Self) {
+        self.dampers += other.dampers;
+        self.contacts += other.contacts;
+        self.unresolved += other.unresolved;
+    }
+}
+
+/// An exchange at a knot whose intervals are not all known.
+#[derive(Clone, Debug)]
+struct Open {
+    exchange: Exchange,
+    /// Length of the interval before, s.
+    h_prev: f64,
+    /// Of the dampers' impulses that are known, the products with the mean velocities and with the change by blows.
+    dampers: [f64; 2],
+    /// The same of the efforts over the intervals before and after, with the change by blows and with the rest of the change, W.
+    on_blow: [f64; 2],
+    on_rest: [f64; 2],
+}
+
+impl Open {
+    /// Work of the impulses with those of the interval `h` after the knot; none is 0.
+    fn share(&self, h: f64) -> Share {
+        let halves = [0.5 * self.h_prev, 0.5 * h];
+        let weighted = |of: [f64; 2]| [halves[0] * of[0], halves[1] * of[1]];
+        let (blow, rest) = (weighted(self.on_blow), weighted(self.on_rest));
+        let mut contacts = self.exchange.work;
+        let sum = halves[0] + halves[1];
+        if sum > 0.0 {
+            // of gravity and springs, over both intervals
+            let potential = self.exchange.others_on_blow - self.dampers[1] - blow[0] - blow[1];
+            let uneven = (halves[0] - halves[1]) / sum;
+            contacts.impacts += 0.5 * (blow[0] - blow[1] + uneven * potential);
+        }
+        Share {
+            dampers: self.dampers[0],
+            contacts,
+            unresolved: 0.5 * (rest[0] - rest[1]),
+        }
+    }
+}
+
+impl ExternalWork {
+    /// Of the dampers. Of a mechanism that touches nothing it is `d s^2/h` over each interval, `s` the displacement. Where something
+    /// may strike, they take part in the blow: the work is that of their impulses at knots with the mean of the velocities
+    /// before and after. Both agree to second order in smooth motion.
+    pub fn dampers(&self) -> f64 {
+        self.left.dampers + self.here.dampers
+    }
+
+    /// Of contacts, limits and joint friction.
+    pub fn contacts(&self) -> ContactWork {
+        let mut out = self.left.contacts;
+        out += self.here.contacts;
+        out
+    }
+
+    /// By how much the work of the actuators in the steps' own equations exceeds [`ExternalWork::actuators`], without what blows have
+    /// of it. There half of an effort's impulse over an interval acts at either end, between the velocity at the knot and that
+    /// of the interval. It is `(h^2/8) F' M^-1 F` at the start minus that at the end of the efforts `F`: what a knot's forces do
+    /// within half a step.
+    pub fn unresolved(&self) -> f64 {
+        self.left.unresolved + self.here.unresolved
+    }
+
+    /// Counts from here on: what was done over half of an interval before the start is no part of it.
+    pub fn begin(&mut self) {
+        self.actuators = 0.0;
+        let here = self.here;
+        self.left = Share {
+            dampers: -here.dampers,
+            contacts: ContactWork {
+                friction: -here.contacts.friction,
+                impacts: -here.contacts.impacts,
+            },
+            unresolved: -here.unresolved,
+        };
+        self.each.fill((0.0, 0.0));
+    }
+
+    /// Goes on to the next knot, at the end of an interval (or where the state starts anew), from which `controls` act.
+    pub fn add_knot(&mut self, k: &KnotData, controls: &[f64], work: Option<KnotWork>) {
+        let (m, poses) = (k.mechanism, k.poses);
+        m.efforts(poses, k.velocities, controls, &mut self.end);
+        self.each.resize(self.end.efforts.len(), (0.0, 0.0));
+        self.touches = work.is_some();
+        // a state that starts anew has no interval before
+        let follows = !self.poses.is_empty() && k.h_prev != 0.0;
+        self.leave(m, if follows { k.h_prev } else { 0.0 }, poses);
+        if follows {
+            self.add_interval(k);
+        }
+        if let Some(work) = work {
+            self.read(k, follows, work);
+        }
+        std::mem::swap(&mut self.start, &mut self.end);
+        self.poses.clear();
+        self.poses.extend_from_slice(poses);
+    }
+
+    /// Adds what the knot that is left after an interval `h` has done.
+    fn leave(&mut self, m: &Mechanism, h: f64, poses: &[Pose]) {
+        let here = std::mem::take(&mut self.here);
+        let Some(mut open) = self.open.take().filter(|_| h != 0.0) else {
+            // it was the last one
+            self.left += here;
+            return;
+        };
+        let e = &open.exchange;
+        let along = [&e.mean[..], &e.blow];
+        let after = m.damper_work(&self.poses, (&self.poses, poses), true, along);
+        for (sum, after) in open.dampers.iter_mut().zip(after) {
+            *sum += after;
+        }
+        self.left += open.share(h);
+    }
+
+    /// Adds the work over the interval before a knot.
+    fn add_interval(&mut self, k: &KnotData) {
+        let (m, poses) = (k.mechanism, k.poses);
+        for (c, own) in self.each.iter_mut().enumerate() {
+            let rows = [&self.start.rows[c], &self.end.rows[c]];
+            let moved = m.actuator_displacements(c, rows, (&self.poses, poses));
+            let start = self.start.efforts[c];
+            // at both ends of the interval
+            let efforts = [
+                start,
+                if self.holds {
+                    start
+                } else {
+                    self.end.efforts[c]
+                },
+            ];
+            let work = 0.5 * (efforts[0] * moved[0] + efforts[1] * moved[1]);
+            own.0 += 0.5 * (moved[0] + moved[1]);
+            own.1 += work;
+            self.actuators += work;
+            if !self.touches {
+                let rates = [self.start.rates[c], self.end.rates[c]];
+                let by_rates = 0.5 * k.h_prev * (efforts[0] * rates[0] + efforts[1] * rates[1]);
+                self.left.unresolved += 0.5 * (by_rates - work);
+            }
+        }
+        if !self.touches {
+            self.left.dampers -= m.damping(&self.poses, poses) / k.h_prev;
+        }
+    }
+
+    /// Takes up what impulses do at a knot.
+    fn read(&mut self, k: &KnotData, follows: bool, work: KnotWork) {
+        let h_prev = if follows { k.h_prev } else { 0.0 };
+        let efforts = [
+            if self.holds && follows {
+                &self.start.efforts
+            } else {
+                &self.end.efforts
+            },
+            &self.end.efforts,
+        ];
+        let open = |exchange: Exchange| {
+            let dampers = match follows {
+                true => {
+                    let before = (&self.poses[..], k.poses);
+                    let along = [&exchange.mean[..], &exchange.blow];
+                    (k.mechanism).damper_work(k.poses, before, false, along)
+                }
+                false => [0.0; 2],
+            };
+            let (mut on_blow, mut on_rest) = ([0.0; 2], [0.0; 2]);
+            for (c, row) in self.end.rows.iter().enumerate() {
+                let (parent, child) = k.mechanism.driven(&k.mechanism.actuators[c]);
+                let on = |v: &[f64]| dot(v, parent, child, row);
+                let (by_blow, all) = (on(&exchange.blow), on(&exchange.change));
+                for side in 0..2 {
+                    on_blow[side] += efforts[side][c] * by_blow;
+                    on_rest[side] += efforts[side][c] * (all - by_blow);
+                }
+            }
+            Open {
+                exchange,
+                h_prev,
+                dampers,
+                on_blow,
+                on_rest,
+            }
+        };
+        let KnotWork { before, whole } = work;
+        let (before, whole) = (open(before), whole.map(open));
+        (self.here, self.open) = (before.share(0.0), whole);
+    }
+
+    /// Ends a step at the knot reached. Returns the sum of the sizes of the actuators' works over the step, and the part of
+    /// those that moved against their direction of the step before, J.
+    pub fn end_step(&mut self) -> [f64; 2] {
+        let mut out = [0.0; 2];
+        self.earlier.resize(self.each.len(), 0.0);
+        for ((moved, work), earlier) in self.each.iter_mut().zip(&mut self.earlier) {
+            out[0] += work.abs();
+            if *moved * *earlier < 0.0 {
+                out[1] += work.abs();
+            }
+            *earlier = *moved;
+            (*moved, *work) = (0.0, 0.0);
+        }
+        out
+    }
+}
