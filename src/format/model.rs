@@ -32,7 +32,11 @@ impl Model {
             residual: f64::NAN,
             message: format!("{}; {}", e.message, e.help),
         };
-        let built = mechanism.build().map_err(meaningless)?;
+        let mut built = mechanism.build().map_err(meaningless)?;
+        // other moments may ask for other laws, but the motion that was found is that of these
+        for (body, was) in built.bodies.iter_mut().zip(&m.bodies) {
+            body.rotation = was.rotation;
+        }
         let system = old.rebuilt(built, &coordinates).map_err(meaningless)?;
         Ok(Self {
             name: self.name.clone(),

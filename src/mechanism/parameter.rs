@@ -34,6 +34,7 @@
 use super::builder::{Inertia, MechanismBuilder, PerDirection};
 use super::error::{ModelError, nearest};
 use super::range::Range;
+use super::rotation::Rotation;
 use super::{Body, CoordinateId, Drive, Freedom, Mechanism};
 use crate::spatial::{RotationLaw, Vec3};
 use std::collections::HashSet;
@@ -556,6 +557,13 @@ impl MechanismBuilder {
                 spec.inertia = Some(Inertia::Full(rows));
                 spec.mass.get_or_insert(m.bodies[b].mass);
                 spec.density = None;
+                // the law that it has, without the equal moments that some ask for
+                spec.rotation = match m.bodies[b].rotation {
+                    RotationLaw::Chord => Some(Rotation::Chord),
+                    RotationLaw::Spin(n) => Some(Rotation::SpinAbout(n.into())),
+                    RotationLaw::Free(_) => Some(Rotation::Free),
+                    RotationLaw::Ball => None,
+                };
                 return;
             }
             Field::Stiffness(id) => entry(&mut self.joints[id.0].stiffness, m, id),

@@ -102,3 +102,35 @@ fn the_fingerprint_is_that_of_what_is_solved() {
         assert!(m.fingerprint() != other.fingerprint(), "{to}");
     }
 }
+
+/// A body keeps its rotation law where its moments are no longer what that law is for: the motion found is the motion written.
+#[test]
+fn laws_of_rotation_stay_as_moments_change() {
+    for (rotation, moments) in [
+        ("\"ball\"", "[0.02, 0.02, 0.02]"),
+        ("\"spin\"", "[0.02, 0.02, 0.03]"),
+        ("\"chord\"", "[0.02, 0.02, 0.03]"),
+    ] {
+        let text = format!(
+            "time_step = 0.05\nhorizon = 1.0\n[mechanism.bodies.body]\nmass = 1.0\ninertia = {moments}\n\
+             free = true\nrotation = {rotation}\n[initial]\nbody = {{ angular_velocity = [2.0, 3.0, 9.0] }}\n\
+             [parameters.moment]\nof = \"bodies.body.inertia.xx\"\n"
+        );
+        let m = build(&text).expect("good");
+        let other = m.with_parameters(&[0.025]).expect("good");
+        let law = |m: &Model| m.system.mechanism().bodies[0].rotation;
+        assert_eq!(law(&m), law(&other));
+        let flown = |m: &Model| {
+            let mut w = m.system.work();
+            let x0 = m.problem.start(&m.system, &[0.025], &mut w);
+            let mut t = Trajectory::new(&m.system, vec![0.05; 20], &x0.expect("starts"));
+            t.p.copy_from_slice(&[0.025]);
+            t.roll(&m.system, &mut w, &mut RolloutStats::default())
+                .expect("rolls");
+            t.x
+        };
+        let (a, b) = (flown(&m), flown(&other));
+        let far = a.iter().zip(&b).map(|(a, b)| (a - b).abs());
+        assert!(far.fold(0.0, f64::max) < 1e-12, "{rotation}");
+    }
+}
