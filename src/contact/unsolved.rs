@@ -13,7 +13,7 @@ use super::assembly::{both, limit_gap};
 use super::derivative::{Response, add_sides};
 use super::{Cone, Element, Layout, Memory, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::{ContactUnknowns, Inputs, Stage};
-use crate::mechanism::{Joint, Mechanism, add_wrench, dot, friction_rows, normal_row};
+use crate::mechanism::{Field, Joint, Mechanism, add_wrench, dot, friction_rows, normal_row};
 
 /// Sliding speed at a unit rate that is none, m/s.
 const IMMOBILE: f64 = 1e-10;
@@ -91,13 +91,23 @@ impl Layout {
                 }
                 Source::Friction(..) | Source::Limit(..) => None,
             };
+            let bound = match s.source {
+                Source::Friction(j, i) => {
+                    let field = Field::JointFriction((j, i));
+                    let is_tuned = m.parameters.iter().any(|p| p.fields.contains(&field));
+                    (!is_tuned).then(|| m.joints[j].directions[i].friction / s.mass)
+                }
+                Source::Contact(_) | Source::Limit(..) => None,
+            };
             ContactUnknowns {
                 first,
                 has_gap,
                 has_friction,
                 slides,
                 coefficient,
+                bound,
                 share: 1.0,
+                is_within: false,
             }
         })
     }

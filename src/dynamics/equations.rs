@@ -29,8 +29,21 @@ pub struct ContactUnknowns {
     pub slides: [bool; 2],
     /// Friction's coefficient `u0/g`, if it is the same number whatever the parameters are.
     pub coefficient: Option<f64>,
+    /// Of friction in a joint: its bound `u0` by half of the sum of the intervals that meet at its knot, m/s^2, if it is the same
+    /// number whatever the parameters are.
+    pub bound: Option<f64>,
     /// The share of the step's interval that the gap is over: below 1 in a substep.
     pub share: f64,
+    /// Is the interval before part of the same step, as in all substeps but the first?
+    pub is_within: bool,
+}
+
+impl ContactUnknowns {
+    /// The bound `u0` of friction in a joint, in a step between these intervals.
+    pub fn friction_bound(&self, before: f64, after: f64) -> Option<f64> {
+        let before = if self.is_within { after } else { before };
+        Some(0.5 * self.share * (before + after) * self.bound?)
+    }
 }
 
 /// The end of a step, as a variable.

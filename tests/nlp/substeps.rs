@@ -246,6 +246,34 @@ fn their_optimum_is_that_of_tied_controls() {
     }
 }
 
+/// A joint's friction holds with no more than its bound: a slide that is to be at rest at the end brakes before.
+#[test]
+fn friction_of_a_joint_stays_in_its_bound() {
+    let text = FRICTION.replace("equals = 0.5", "equals = 0.0");
+    for parts in [1, 2, 4] {
+        for integrator in ["minimal", "maximal"] {
+            let what = format!("friction in {parts} parts, {integrator}");
+            let found = follows(&text, &what, parts, integrator);
+            // 2 N on 1 kg, between the intervals that meet at the knot of the part
+            let h = STEP / parts as f64;
+            let t = &found.trajectory;
+            let contacts = model(&text, STEP, parts, integrator)
+                .system
+                .contact_unknowns();
+            for (k, c) in (0..t.steps()).flat_map(|k| contacts.iter().map(move |c| (k, c))) {
+                let half = if k == 0 && !c.is_within { 0.5 * h } else { h };
+                let u0 = c
+                    .friction_bound(if k == 0 { 0.0 } else { STEP }, STEP)
+                    .expect("a number");
+                let work = c.bound.expect("a number") * half;
+                assert!((u0 - work).abs() < 1e-12, "{what}: {u0} {work}");
+                let friction = t.unknowns(k)[c.first + 3].abs();
+                assert!(friction <= u0 + 1e-6, "{what}, {k}: {friction} {u0}");
+            }
+        }
+    }
+}
+
 /// Parts whose number is found on the way have no equations, and the message says what to give instead.
 #[test]
 fn parts_as_needed_are_refused() {

@@ -188,6 +188,7 @@ impl<S: Mechanical> Equations for Composed<S> {
                 own.iter().map(move |c| ContactUnknowns {
                     first: n * i + c.first,
                     share: share * c.share,
+                    is_within: c.is_within || i > 0,
                     ..*c
                 })
             })

@@ -82,8 +82,8 @@ impl Contacts {
         self.each.iter().enumerate().map(move |(i, c)| (c, own(i)))
     }
 
-    /// Bounds of a step's unknowns.
-    pub fn bound(&self, k: usize, out: &mut [(f64, f64)]) {
+    /// Bounds of a step's unknowns, between these intervals where both are fixed.
+    pub fn bound(&self, k: usize, intervals: Option<[f64; 2]>, out: &mut [(f64, f64)]) {
         const HELD: (f64, f64) = (0.0, 0.0);
         const POSITIVE: (f64, f64) = (0.0, f64::INFINITY);
         for (c, mode) in self.modes(k) {
@@ -116,6 +116,12 @@ impl Contacts {
                             true => (INSIDE, f64::INFINITY),
                             false => HELD,
                         };
+                        let bound = intervals.and_then(|[h_prev, h]| c.friction_bound(h_prev, h));
+                        if let (false, Some(u0)) = (slides, bound) {
+                            // what keeps friction in its bound on the path is freed, as with facets
+                            let most = (u0 - INSIDE).max(0.5 * u0);
+                            out[3] = (-most, most);
+                        }
                     }
                 }
             }

@@ -137,6 +137,15 @@ impl<D: Observe> Plan<'_, D> {
         is_fixed.then(|| self.knots[k].h)
     }
 
+    /// The intervals before and after a knot, where neither is found.
+    pub fn fixed_intervals(&self, k: usize) -> Option<[f64; 2]> {
+        let before = match k {
+            0 => self.knots[0].h_prev,
+            _ => self.fixed_interval(k - 1)?,
+        };
+        Some([before, self.fixed_interval(k)?])
+    }
+
     /// Rows of the separation of the next state from a step's end.
     pub fn gaps(&self, k: usize) -> usize {
         if k < self.steps() {

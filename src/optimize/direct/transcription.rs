@@ -281,7 +281,7 @@ impl<D: Observe> Program for Transcription<'_, D> {
                     own[i] = (-size, size);
                 }
             }
-            self.contacts.bound(k, own);
+            self.contacts.bound(k, self.plan.fixed_intervals(k), own);
         }
         let first = self.plan.parameters();
         for (to, &i) in out[first..].iter_mut().zip(&self.plan.free) {
