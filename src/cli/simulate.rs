@@ -176,6 +176,9 @@ fn unexplained(balance: &Balance, time: f64, found: &Unexplained, finer: &str) -
                 error.abs()
             )
         }
+        Cause::Gain { gain, in_play } => format!(
+            "contacts, friction and dampers gave {gain:.3e} J where {in_play:.3e} J were in play, and they can only take some; {remedy}"
+        ),
         Cause::Reversals => format!(
             "it grew to {energy:.3e} J by actuators that reverse their motion in every step; {GAINS} (a damping gain d on a mass m needs h d < 2 m)"
         ),

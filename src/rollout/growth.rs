@@ -59,6 +59,13 @@ pub enum Cause {
         /// The energy in play, J.
         in_play: f64,
     },
+    /// Contacts, friction and dampers gave energy, more than half of all else in play.
+    Gain {
+        /// What they gave, J.
+        gain: f64,
+        /// The energy in play without their works, J.
+        in_play: f64,
+    },
     /// The energy grows exponentially by actuators that reverse the motion in each step.
     Reversals,
     /// The energy grows exponentially by the work of actuators, as by no bounded effort.
@@ -81,6 +88,7 @@ impl Balance {
         [
             self.beyond_numbers(),
             self.error_since_start(),
+            self.gain(),
             self.error_within(),
             self.growth(),
         ]
@@ -109,27 +117,51 @@ impl Balance {
             .find_map(|knot| cause(knot).map(|cause| Unexplained { knot, cause }))
     }
 
-    /// An error that is large for several knots, or until the end, against all that was in play until then.
-    fn error_since_start(&self) -> Option<Unexplained> {
+    /// The first of several knots in sequence, or until the end, at which something is wrong by what was in play until then.
+    fn sustained(&self, wrong: impl Fn(usize, &InPlay) -> Option<Cause>) -> Option<Unexplained> {
         let mut play = InPlay::default();
         let mut since = None;
         let last = self.kinetic.len().checked_sub(1)?;
         for k in 0..=last {
             play.add(self, k);
-            let (error, in_play) = (self.checked_error(k), play.size());
-            if error.abs() <= UNEXPLAINED * in_play + self.floor(&play) {
+            let Some(cause) = wrong(k, &play) else {
                 since = None;
                 continue;
-            }
+            };
             let knot = *since.get_or_insert(k);
             if k + 1 - knot == SUSTAINED || k == last {
-                return Some(Unexplained {
-                    knot,
-                    cause: Cause::Error { error, in_play },
-                });
+                return Some(Unexplained { knot, cause });
             }
         }
         None
+    }
+
+    /// An error that is large against all that was in play.
+    fn error_since_start(&self) -> Option<Unexplained> {
+        self.sustained(|k, play| {
+            let (error, in_play) = (self.checked_error(k), play.size());
+            let is_large = error.abs() > UNEXPLAINED * in_play + self.floor(play);
+            is_large.then_some(Cause::Error { error, in_play })
+        })
+    }
+
+    /// Energy from contacts, friction and dampers, which can only take some, that is large against all else in play.
+    fn gain(&self) -> Option<Unexplained> {
+        let mut least = f64::INFINITY;
+        let gains: Vec<f64> = (0..self.kinetic.len())
+            .map(|k| {
+                let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
+                // contacts hold what the actuators' forces do within half a step
+                let passive = passive + self.unresolved[k];
+                least = least.min(passive);
+                passive - least
+            })
+            .collect();
+        self.sustained(|k, play| {
+            let (gain, in_play) = (gains[k], play.driven());
+            let is_large = gain > UNEXPLAINED * in_play + self.floor(play);
+            is_large.then_some(Cause::Gain { gain, in_play })
+        })
     }
 
     /// Windows in whose second half the error stays away from all errors in the first quarter, by more than was in play in the
@@ -253,6 +285,12 @@ impl InPlay {
         for ((low, high), now) in ranges.iter_mut().zip(now) {
             (*low, *high) = (low.min(now), high.max(now));
         }
+    }
+
+    /// The largest of the kinetic energy and the changes of the potential energy and the work of actuators, J.
+    fn driven(&self) -> f64 {
+        let ranges = self.ranges.iter().flatten().take(2);
+        ranges.fold(self.kinetic, |most, (low, high)| most.max(high - low))
     }
 
     /// The largest of them, J.
@@ -467,5 +505,11 @@ mod tests {
         assert!((200..330).contains(&found.knot), "{found:?}");
         // of which a hundredth is no more than the errors of the fall
         assert_eq!(make(&|k| 1e-2 * grows(k)).unexplained(), None);
+        // contacts that give back what they took are no explanation
+        let mut bounce = make(&|k| if k < 200 { 0.0 } else { 800.0 });
+        bounce.impacts[200..].fill(-200.0);
+        let found = bounce.unexplained().expect("800 J from contacts");
+        assert_eq!(found.knot, 200);
+        assert!(matches!(found.cause, Cause::Gain { .. }), "{found:?}");
     }
 }
