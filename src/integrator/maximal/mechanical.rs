@@ -208,7 +208,12 @@ impl Mechanical for Maximal {
         w.observation = observation;
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<Option<KnotWork>, StepError> {
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        stands: &mut Vec<bool>,
+        w: &mut Work,
+    ) -> Result<Option<KnotWork>, StepError> {
         if self.contacts.is_empty() {
             return Ok(None);
         }

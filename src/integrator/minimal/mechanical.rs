@@ -562,8 +562,13 @@ impl Mechanical for Minimal {
         }
     }
 
-    fn contact_work(&self, seen: &KnotPoint, w: &mut Work) -> Result<Option<KnotWork>, StepError> {
-        self.work_of_contacts(seen, w)
+    fn contact_work(
+        &self,
+        seen: &KnotPoint,
+        stands: &mut Vec<bool>,
+        w: &mut Work,
+    ) -> Result<Option<KnotWork>, StepError> {
+        self.work_of_contacts(seen, stands, w)
     }
 
     fn gave_way(&self, _: &KnotPoint, _: &mut Work) -> Result<bool, StepError> {
