@@ -24,6 +24,7 @@ impl Layout {
             normal: Row::ZERO,
             tangents: [Row::ZERO; 2],
             held: Meeting::default(),
+            found: Meeting::default(),
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
@@ -143,6 +144,7 @@ impl Memory {
 
     /// Writes them.
     pub(crate) fn write(&self, y: &mut [f64], layout: &Layout) {
+        self.write_places(y, layout);
         let (own, facets) = y.split_at_mut(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter().zip(own.chunks_exact_mut(UNKNOWNS)) {
             let l = &e.local;

@@ -103,13 +103,8 @@ pub(crate) enum Meeting {
     Edge(usize),
     /// Parts of two colliders, one of them a cylinder.
     Parts([Part; 2]),
-    /// Points fixed on a rim: one, and another so much further, parts of a turn.
-    Turned {
-        /// Where the rim is lowest at the knot.
-        from: u16,
-        /// How much further on at the next.
-        by: u16,
-    },
+    /// A point fixed on a rim, by its angle about the axis in parts of a turn, [`TURN`] of them.
+    OnRim(u16),
     /// A triangle of a height field, on a ball.
     Triangle(usize),
     /// Its plane, on a point or a rim.
@@ -121,10 +116,7 @@ impl Meeting {
     pub fn name(&self) -> Option<String> {
         Some(match self {
             Self::Surfaces | Self::Apart => return None,
-            Self::Turned { from, by } => {
-                let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
-                format!("rim at {from:.2} and {to:.2} degrees")
-            }
+            Self::OnRim(part) => format!("rim at {:.2} degrees", degrees(*part)),
             Self::Vertex { side, vertex, face } => {
                 let [own, other] = [["first", "second"], ["second", "first"]][*side];
                 format!("vertex {vertex} of the {own} on face {face} of the {other}")
@@ -137,8 +129,9 @@ impl Meeting {
     }
 }
 
-/// Parts of a turn by which the places of fixed points are told.
-pub(super) const TURN: u16 = 1 << 12;
+/// Parts of a turn by which the angles of points on a rim are stored: where one is the lowest point, the true one is lower by at most
+/// 2e-8 of what the rim is tilted by (m). More parts make the pieces narrower on which the motion is smooth.
+pub(crate) const TURN: u16 = 1 << 14;
 
 /// About the axis, from the collider's x.
 fn degrees(part: u16) -> f64 {

@@ -47,6 +47,7 @@ pub(crate) use frame::{
 pub use heights::Heights;
 pub use polytope::Hull;
 
+pub(crate) use half_space::RIM;
 pub(crate) use meeting::Meeting;
 
 use super::{Mechanism, Shape};
@@ -420,6 +421,42 @@ impl Mechanism {
             }
         }
         held
+    }
+
+    /// The contacts of every cylinder's end with every half-space: that of its rim, then those of points fixed on it.
+    pub(crate) fn rims(&self) -> Vec<[usize; RIM]> {
+        let ground = |c: &Contact| match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => half_space::end(&self.colliders[collider], feature)
+                .map(|end| (half_space, collider, end)),
+            Pair::Between { .. } => None,
+        };
+        let mut ends: Vec<_> = self.contacts.iter().filter_map(ground).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let of_end = |end| {
+            let all = self.contacts.iter().enumerate();
+            let own = all.filter(|(_, c)| ground(c) == Some(end)).map(|(i, _)| i);
+            own.collect::<Vec<_>>().try_into().ok()
+        };
+        ends.into_iter().filter_map(of_end).collect()
+    }
+
+    /// The lowest point of a cylinder's end on a half-space, as it would be held, and its gap; none of other contacts.
+    pub(crate) fn lowest_point(&self, c: &Contact, poses: &[Pose]) -> Option<(Meeting, f64)> {
+        let Pair::Ground {
+            half_space,
+            collider,
+            feature,
+        } = c.pair
+        else {
+            return None;
+        };
+        let own = (&self.colliders[collider], feature);
+        half_space::lowest_point(&self.half_spaces[half_space], own, &poses[c.child])
     }
 
     /// A contact at a configuration of all bodies.

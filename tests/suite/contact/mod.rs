@@ -3,6 +3,7 @@
 use crate::drops;
 mod bounces;
 mod chains;
+mod cylinders;
 mod impacts;
 mod passage;
 mod pyramid;
