@@ -3,7 +3,9 @@
 use super::cone::Law;
 use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Ahead, Contact, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row};
+use crate::mechanism::{
+    Ahead, Contact, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
+};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Pose, Vec3};
 

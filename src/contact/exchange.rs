@@ -11,29 +11,18 @@
 
 use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, View};
 use crate::dynamics::StepFailure;
-use crate::mechanism::{Contact, Meeting, RIM};
+use crate::mechanism::{Contact, Meeting, TURN};
 
-/// How far the lowest point of a rim may be below a plane, m: a tenth of what all shapes are held to.
-const BELOW: f64 = 1e-10;
+/// How far the lowest point of a rim may be below a plane, m: half of what all shapes are held to.
+const BELOW: f64 = 5e-10;
+/// Angle, parts of a turn (0.1 rad), within which a point is moved rather than another one added: two that are that near to each other carry
+/// as one, and the step would lose digits to what tells them apart.
+const NEAR: u16 = TURN / 64;
+/// Exchanges in which points are moved: where it does not converge so, they are added, which always does.
+const MOVES: usize = 10;
 /// Exchanges of a step at most: each about halves the angle to the true lowest point where two points beside it carry, and from a quarter
 /// of a turn 11 of them lead to the spacing of stored angles.
-const ROUNDS: usize = 24;
-
-/// A point as a number of the step's unknowns; none is zero.
-fn code(held: &Meeting) -> f64 {
-    match held {
-        Meeting::OnRim(part) => f64::from(*part) + 1.0,
-        _ => -1.0,
-    }
-}
-
-fn decoded(code: f64) -> Meeting {
-    if code >= 1.0 && code <= f64::from(u16::MAX) {
-        Meeting::OnRim((code - 1.0) as u16)
-    } else {
-        Meeting::Apart
-    }
-}
+const ROUNDS: usize = 30;
 
 impl Slot {
     /// The contact that an element is.
@@ -54,12 +43,13 @@ impl Memory {
     /// Writes which points were exchanged, behind all other unknowns; zeros where none was.
     pub(super) fn write_places(&self, y: &mut [f64], layout: &Layout) {
         let first = layout.rim_points().start - layout.rows;
-        for (rim, y) in layout.rims.iter().zip(y[first..].chunks_exact_mut(RIM)) {
-            let own = rim.map(|i| &self.elements[i]);
-            let exchanged = own.iter().any(|e| e.held != e.found);
-            for (y, e) in y.iter_mut().zip(own) {
-                *y = if exchanged { code(&e.held) } else { 0.0 };
-            }
+        for (i, y) in layout.rims.iter().flatten().zip(&mut y[first..]) {
+            let e = &self.elements[*i];
+            *y = if e.held == e.found {
+                0.0
+            } else {
+                e.held.code()
+            };
         }
     }
 }
@@ -71,15 +61,13 @@ impl Layout {
         let Some(places) = y.get(self.rim_points()) else {
             return;
         };
+        if memory.idle {
+            return;
+        }
         let floor = memory.gap_floor();
-        for (rim, codes) in self.rims.iter().zip(places.chunks_exact(RIM)) {
-            if memory.idle || codes.iter().all(|c| *c == 0.0) {
-                continue;
-            }
-            for (i, code) in rim.iter().zip(codes) {
-                if let Some(contact) = self.slots[*i].contact(w) {
-                    memory.elements[*i].set_meeting(w, contact, decoded(*code), floor);
-                }
+        for (i, code) in self.rims.iter().flatten().zip(places) {
+            if let (true, Some(contact)) = (*code != 0.0, self.slots[*i].contact(w)) {
+                memory.elements[*i].set_meeting(w, contact, Meeting::decoded(*code), floor);
             }
         }
     }
@@ -95,32 +83,35 @@ impl Layout {
     }
 
     /// Makes contacts of the points of rims that are lowest at the end of the step and below what they meet. Are there any?
-    fn exchange(&self, w: &View, elements: &mut [Element], floor: f64) -> bool {
+    fn exchange(&self, w: &View, elements: &mut [Element], floor: f64, moves: bool) -> bool {
         let mut any = false;
         for rim in &self.rims {
-            let is_flat = |i: &usize| matches!(elements[*i].held, Meeting::OnRim(_));
-            let Some(contact) = self.slots[rim[0]].contact(w) else {
+            let contact = rim.first().and_then(|i| self.slots[*i].contact(w));
+            let mut held = rim.iter().map(|i| elements[*i].held);
+            let lower = contact.and_then(|c| w.model.lower_point(c, &mut held, w.next, BELOW));
+            let (Some(contact), Some(lower)) = (contact, lower) else {
                 continue;
             };
-            if !rim.iter().any(is_flat) {
-                continue;
-            }
-            let Some((lowest, gap)) = w.model.lowest_point(contact, w.next) else {
-                continue;
+            // what carries least; what holds nothing is none at first
+            let carried = |i: usize| match elements[i].held {
+                Meeting::Apart => f64::NEG_INFINITY,
+                _ => elements[i].local.g,
             };
-            if gap >= -BELOW || rim.iter().any(|i| elements[*i].held == lowest) {
-                continue;
-            }
-            // one that carries nothing yet is none at first
-            let carried = |i: &&usize| match elements[**i].held {
-                Meeting::OnRim(_) => elements[**i].local.g,
-                _ => f64::NEG_INFINITY,
+            let may = |i: &usize| w.model.may_replace(contact, &elements[*i].held, &lower);
+            let those = || rim.iter().copied();
+            let angle = |i: usize| elements[i].held.angle_to(&lower);
+            let near = those().filter_map(|i| Some((angle(i)?, i))).min();
+            let moved = near.filter(|(by, _)| moves && *by < NEAR).map(|(_, i)| i);
+            let least = || {
+                let those = those().filter(may);
+                those.min_by(|i, k| carried(*i).total_cmp(&carried(*k)))
             };
-            let least = rim.iter().min_by(|i, k| carried(i).total_cmp(&carried(k)));
-            let least = least.and_then(|i| Some((*i, self.slots[*i].contact(w)?)));
-            if let Some((i, own)) = least {
-                elements[i].set_meeting(w, own, lowest, floor);
-                elements[i].local = Default::default();
+            let chosen = moved.or_else(least);
+            if let Some((i, own)) = chosen.and_then(|i| Some((i, self.slots[i].contact(w)?))) {
+                elements[i].set_meeting(w, own, lower, floor);
+                if moved.is_none() {
+                    elements[i].local = Default::default();
+                }
                 any = true;
             }
         }
@@ -145,8 +136,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         let spent = self.step.contacts().spent;
-        for _ in 0..ROUNDS {
-            if !self.with_elements(Layout::exchange) {
+        for round in 0..ROUNDS {
+            let exchange = |layout: &Layout, w: &View, elements: &mut [Element], floor: f64| {
+                layout.exchange(w, elements, floor, round < MOVES)
+            };
+            if !self.with_elements(exchange) {
                 return Ok(());
             }
             match self.solve_again() {

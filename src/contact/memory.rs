@@ -70,6 +70,7 @@ impl Layout {
             interval: 1.0,
             moment: Moment::Plain,
             spent: 0,
+            places: vec![0.0; self.rim_points().len()],
             idle: false,
             coupled: false,
             last: vec![0.0; dim],
@@ -123,6 +124,9 @@ impl Memory {
 
     /// Takes the unknowns of a step.
     pub(crate) fn read(&mut self, y: &[f64], layout: &Layout) {
+        let places = layout.rim_points();
+        let first = places.start - layout.rows;
+        self.places.copy_from_slice(&y[first..first + places.len()]);
         let (own, facets) = y.split_at(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter_mut().zip(own.chunks_exact(UNKNOWNS)) {
             e.local = Local {

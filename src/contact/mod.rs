@@ -109,7 +109,7 @@ pub(crate) use refine::Side;
 pub use work::ContactWork;
 
 use crate::block::Symbolic;
-use crate::mechanism::{Body, Mechanism, Meeting, RIM, Row, Touch, Vec6, compliance};
+use crate::mechanism::{Body, Mechanism, Meeting, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
 use derivative::Response;
@@ -172,8 +172,8 @@ pub(crate) struct Layout {
     pyramid: Option<Pyramid>,
     /// Has anything a restitution?
     elastic: bool,
-    /// Elements of every cylinder's end on every half-space.
-    rims: Vec<[usize; RIM]>,
+    /// Elements whose points of rims may be exchanged, by the ends or pairs that they are of.
+    rims: Vec<Vec<usize>>,
 }
 
 /// What a solution at a knot is of, beside its stage.
@@ -265,6 +265,8 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
+    /// Numbers that say which points of rims were held, as last read.
+    places: Vec<f64>,
     /// Nothing touches at the start, where there is no interval before.
     idle: bool,
     /// The derivatives by the configuration are those of the last linearization.
@@ -423,10 +425,10 @@ impl Layout {
         self.rim_points().end - self.rows
     }
 
-    /// Those that say which points of rims were held ([`exchange`]), [`RIM`] an end.
+    /// Those that say which points of rims were held ([`exchange`]).
     fn rim_points(&self) -> std::ops::Range<usize> {
         let first = self.blows().end;
-        first..first + RIM * self.rims.len()
+        first..first + self.rims.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Those of blows among the unknowns of the step, [`BLOW`] an element; none where nothing bounces.

@@ -134,8 +134,8 @@ impl Layout {
                 false => [l.psi, l.b[0], l.b[1]],
             });
         }
-        // points of rims are those found at the knot: whatever numbers stand there stay
-        rows[self.own_places()].fill(0.0);
+        // points of rims are those found at the knot, whose numbers are zero
+        rows[self.own_places()].copy_from_slice(&memory.places);
     }
 
     /// Writes the unknowns that are on the central path, for the gaps at the end and the velocities.

@@ -3,7 +3,7 @@
 //! Points, spheres, ends of capsules, corners of boxes, vertices of hulls and points of a cylinder's rims are balls of radius `r` (0 for
 //! points) about a point `p` of the body: `phi = n . (x + R p) - r - offset`, touching at `x + R p - r n`.
 //!
-//! A cylinder touches by the rims of both ends, smoothed as in [`ring`](super::ring). Where an end may come to lie flat within
+//! A cylinder touches by the rims of both ends, smoothed as in [`rim`](super::rim). Where an end may come to lie flat within
 //! a step, the lowest point of its rim jumps from side to side: then it is held by four points fixed on the rim for that step,
 //! among them where it is lowest and will be. If the rim is lower between them at the end of the step, the step is solved again
 //! with its lowest point as a fifth ([`exchange`](crate::contact)).
@@ -11,7 +11,7 @@
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
 use super::nearest::Ball;
-use super::ring::{circle, circle_slope};
+use super::rim::{circle, circle_slope};
 use super::sway::{FLAT, Sway};
 use super::{Collider, HalfSpace, Surface, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
@@ -60,7 +60,7 @@ fn angle(place: usize, from: u16, by: u16) -> u16 {
 }
 
 /// The angle of the lowest point of a cylinder's rims on a plane with a normal in the collider's frame; none if they are flat.
-fn lowest(n: &Vec3, flat: f64) -> Option<u16> {
+pub(super) fn lowest(n: &Vec3, flat: f64) -> Option<u16> {
     let part = (-n.y).atan2(-n.x) / TAU * f64::from(TURN);
     let part = part.rem_euclid(f64::from(TURN)).round() as u16 % TURN;
     (n.xy().norm() >= flat).then_some(part)
@@ -88,9 +88,6 @@ const NEAR: u16 = TURN / 16;
 
 /// Features of a cylinder: its rims, then eight fixed points; the end is the last bit of each.
 const RIMS: usize = 2;
-
-/// Contacts of an end: its rim, and the points fixed on it.
-pub(crate) const RIM: usize = 5;
 
 /// The end of a cylinder that a feature is of.
 pub(super) fn end(c: &Collider, feature: usize) -> Option<usize> {
@@ -290,7 +287,7 @@ pub(super) fn by_size((c, feature, held): What, axis: usize, b: &Pose) -> Option
 #[cfg(test)]
 mod tests {
     use super::{NEAR, RIMS, Sway, TAU, TURN, quarter};
-    use crate::mechanism::contact::ring::SMOOTH;
+    use crate::mechanism::contact::rim::SMOOTH;
     use crate::mechanism::contact::samples::{
         BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, hull, plain,
     };

@@ -1,17 +1,14 @@
 //! Circles of bodies, rims of cylinders, on a plane, a line or a circle of another body.
 //!
-//! A part of a body is seen by its support along a unit normal `n`, from the first body to the second. A circle with center
+//! A part of a body is seen by its support along a unit normal `n`, from the first body to the second. A circle with centre
 //! `c`, axis `a` and radius `r` has `n.c + sigma(n)`,
 //!
 //! ```text
-//! sigma = r e |n| f(q),   q = |rho|^2/(e |n|)^2,   rho = n - a (n.a),   f = q/(1 + q^2)^(1/4)
+//! sigma = k (S - e |n|),   S = sqrt(|rho|^2 + e^2 |n|^2),   rho = n - a (n.a),   k = r/(sqrt(1 + e^2) - e)
 //! ```
 //!
-//! The support of the disc is `r |rho|`, and its support point jumps across the disc where that lies flat. `sigma` is smooth:
-//! flat, its support point is the center. It is below the disc's by `r e/(4 x^3)` at tilts `x e`, which is 3e-12 r at a tilt of
-//! 1e-3, and by 0.26 e r at most, at a tilt of half of `e`. Flatter ends are held by points fixed on them.
-//!
-//! The gap is the largest separation,
+//! that of a body within the disc, no deeper than `e r` below it, whose support point leaps nowhere: where the disc lies flat it is
+//! its middle, and at tilts well above `e` the lowest point of its rim. The gap is the largest separation,
 //!
 //! ```text
 //! phi = max over n of   n.d - sigma_1(n) - sigma_2(n) - r_1 - r_2,   d from the first part to the second,
@@ -27,12 +24,8 @@ use super::sway::Sway;
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 use nalgebra::{Matrix2, Matrix3x2, Vector2};
 
-/// `e`, about the tilt in rad at which the point is halfway from the rim to its center. A larger one shows in the gap at a tilt of 1e-3,
-/// from which on rims are held by their lowest point. A smaller one needs more iterations where a disc comes down flat.
-pub(super) const SMOOTH: f64 = 1e-5;
-
-/// Length below which a direction in which a search starts has none, and the least part of a Newton step.
-const SHORT: f64 = 1e-4;
+/// `e`, about the tilt in rad at which the point is halfway from the rim to its centre.
+pub(super) const SMOOTH: f64 = 1e-4;
 
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,53 +48,29 @@ pub(super) struct Part {
     pub about: f64,
 }
 
-/// `f`, `f'` and `f''` at `q`, and `f - 2 q f'` with its derivative, without their cancellation.
+/// A smoothed circle along a unit normal: `rho`, `S` and `k`, and the support point from its centre.
 #[inline]
-fn blend(q: f64) -> ([f64; 3], [f64; 2]) {
-    let t = 1.0 + q * q;
-    let w = 1.0 / t.sqrt().sqrt();
-    let share = q * q / t;
-    let f = [
-        q * w,
-        w * (1.0 + 0.5 * q * q) / t,
-        -0.25 * w * q * (6.0 + q * q) / (t * t),
-    ];
-    (f, [-q * w / t, -w / t * (1.0 - 2.5 * share)])
-}
-
-/// Of a smoothed circle along a unit normal: `rho` and `q`.
-#[inline]
-fn tilted(n: &Vec3, a: &Vec3) -> (Vec3, f64) {
-    // n - a (n.a) without its cancellation
+pub(super) fn circle(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
+    // n - a (n.a) without its cancellation, which 1/S would magnify
     let rho = a.cross(&n.cross(a));
-    (rho, rho.norm_squared() / (SMOOTH * SMOOTH))
-}
-
-/// The support point of a smoothed circle along a unit normal, from its center.
-#[inline]
-pub(super) fn circle(n: &Vec3, a: &Vec3, r: f64) -> Vec3 {
-    let (rho, q) = tilted(n, a);
-    let ([_, f1, _], [g, _]) = blend(q);
-    rho * (2.0 * r * f1 / SMOOTH) + n * (r * SMOOTH * g)
+    let s = (rho.norm_squared() + SMOOTH * SMOOTH).sqrt();
+    let k = r / ((1.0 + SMOOTH * SMOOTH).sqrt() - SMOOTH);
+    let point = rho * (k / s) - n * (k * SMOOTH * (1.0 - SMOOTH / s));
+    (rho, s, k, point)
 }
 
 /// How a circle's support point follows the normal and the axis.
 pub(super) fn circle_slope(n: &Vec3, a: &Vec3, r: f64) -> (Mat3, Mat3) {
-    let (rho, q) = tilted(n, a);
-    let ([_, f1, f2], [g, g1]) = blend(q);
+    let (rho, s, k, _) = circle(n, a, r);
     let one = Mat3::identity();
-    let e = SMOOTH;
-    let v = rho - n * rho.norm_squared();
-    let nv = n * v.transpose();
-    let across = one - a * a.transpose() - nv - nv.transpose() - n * n.transpose() * (e * e * q);
-    let by_n = across * (2.0 * f1 / e)
-        + v * v.transpose() * (4.0 * f2 / (e * e * e))
-        + (one - n * n.transpose()) * (e * g);
+    let v = rho + n * (SMOOTH * SMOOTH);
+    let by_n = (one * (1.0 + SMOOTH * SMOOTH) - a * a.transpose()) / s
+        - v * v.transpose() / s.powi(3)
+        - (one - n * n.transpose()) * SMOOTH;
     // drho = -((n.a) 1 + a n') da
     let rho_by = -(one * n.dot(a) + a * n.transpose());
-    let q_by = rho_by.tr_mul(&rho) * (2.0 / (e * e));
-    let by_a = rho_by * (2.0 * f1 / e) + (rho * (2.0 * f2 / e) + n * (e * g1)) * q_by.transpose();
-    (by_n * r, by_a * r)
+    let by_a = rho_by / s - v * rho_by.tr_mul(&rho).transpose() / s.powi(3);
+    (by_n * k, by_a * k)
 }
 
 impl Kind {
@@ -109,7 +78,7 @@ impl Kind {
     #[inline]
     fn point(self, n: &Vec3, a: &Vec3) -> Vec3 {
         match self {
-            Self::Circle(r) if r > 0.0 => circle(n, a, r),
+            Self::Circle(r) if r > 0.0 => circle(n, a, r).3,
             _ => Vec3::zeros(),
         }
     }
@@ -240,7 +209,7 @@ impl Ring {
         let starts = [d, beside(&a), beside(&b), a, -a, b, -b];
         let value = |n: &Vec3| n.dot(&self.span(n));
         let size = self.at[0].amax() + self.at[1].amax() + d.norm();
-        let unit = starts.map(|n| n.try_normalize(SHORT).unwrap_or(a));
+        let unit = starts.map(|n| n.try_normalize(SMOOTH).unwrap_or(a));
         let worth = unit.map(|n| value(&n));
         let mut best = 0;
         for i in 1..unit.len() {
@@ -262,7 +231,7 @@ impl Ring {
             let mut share = (0.5 / by.norm()).min(1.0);
             let mut next = turned(share);
             // at the top its rounding decides nothing
-            while value(&next) < most - f64::EPSILON * size && share > SHORT {
+            while value(&next) < most - f64::EPSILON * size && share > SMOOTH {
                 share *= 0.5;
                 next = turned(share);
             }

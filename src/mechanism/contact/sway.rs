@@ -2,8 +2,8 @@
 
 use crate::spatial::Vec3;
 
-/// Sine of the tilt below which an end is flat on what it is to meet: a hundred times [`SMOOTH`](super::ring::SMOOTH), above which
-/// the support point is on the rim. And of how many turns of a step: in one the lowest point may come to the other side, at up to
+/// Sine of the tilt below which an end is flat on what it is to meet: ten times [`SMOOTH`](super::ring::SMOOTH), above which the
+/// support point is on the rim. And of how many turns of a step: in one the lowest point may come to the other side, at up to
 /// twice the tilt where a blow doubles the rate.
 pub(super) const FLAT: f64 = 1e-3;
 const TILTS: f64 = 2.0;
