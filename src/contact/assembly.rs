@@ -3,7 +3,9 @@
 use super::cone::Law;
 use super::{Element, Layout, Memory, Moment, Slot, Source, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{Ahead, Joint, Relative, Row, Search, Vec6, friction_rows, normal_row};
+use crate::mechanism::{
+    Ahead, Contact, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
+};
 use crate::mechanism::{add_wrench, dot, vec3};
 use crate::spatial::{Pose, Vec3};
 
@@ -101,6 +103,26 @@ impl Element {
         [self.by_velocity[side], slides[0][side], slides[1][side]]
     }
 
+    /// What meets at a contact from the knot on, and where that is there; `floor` is what rounding leaves of a gap, by the interval and the
+    /// place.
+    pub(super) fn set_meeting(&mut self, w: &View, contact: &Contact, held: Meeting, floor: f64) {
+        let (m, b) = (w.model, &w.poses[contact.child]);
+        let a = m.pose(w.poses, contact.parent);
+        self.held = held;
+        self.here = m.touch_of(contact, &held, w.poses);
+        self.normal = normal_row(&self.here, a, b);
+        self.tangents = friction_rows(&self.here, contact.frame_axis(&self.here), a, b);
+        self.floor = floor * self.here.point.amax();
+        self.noise = self.floor;
+        self.arm = m.arm(contact, &held);
+        // where nothing is searched for, what meets does not change; a point fixed on a rim is as deep as that was
+        let may_change = m.is_searched(contact) && self.arm.is_none();
+        self.left = match w.at.stage {
+            Stage::Step(_) if self.here.gap < -OVERLAP && may_change => LEFT,
+            _ => 0.0,
+        };
+    }
+
     /// What a step leaves of an overlap, as a gap, m.
     pub(super) fn overlap(&self) -> f64 {
         if self.left == 0.0 {
@@ -130,7 +152,7 @@ impl Layout {
         c.levelled = false;
         c.idle = c.interval == 0.0;
         c.spent = 0;
-        let floor = 4.0 * f64::EPSILON / c.interval;
+        let floor = c.gap_floor();
         let mut search = Search::default();
         // what meets in a read-out is that of the step from there, whose impulses act on the same places
         let (Stage::Step(h) | Stage::Readout(h)) = at.stage;
@@ -151,19 +173,8 @@ impl Layout {
                         mu,
                         bound: 0.0,
                     };
-                    e.held = m.meeting_of(contact, w.poses, &ahead, &mut search);
-                    e.here = m.touch_of(contact, &e.held, w.poses);
-                    e.normal = normal_row(&e.here, a, b);
-                    e.tangents = friction_rows(&e.here, contact.frame_axis(&e.here), a, b);
-                    e.floor = floor * e.here.point.amax();
-                    e.noise = e.floor;
-                    e.arm = m.arm(contact, &e.held);
-                    // where nothing is searched for, what meets does not change; a point fixed on a rim is as deep as that was
-                    let may_change = m.is_searched(contact) && e.arm.is_none();
-                    e.left = match at.stage {
-                        Stage::Step(_) if e.here.gap < -OVERLAP && may_change => LEFT,
-                        _ => 0.0,
-                    };
+                    e.found = m.meeting_of(contact, w.poses, &ahead, &mut search);
+                    e.set_meeting(w, contact, e.found, floor);
                 }
                 Source::Friction(j, i) => {
                     let joint = &m.joints[j];

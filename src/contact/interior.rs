@@ -158,8 +158,29 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.solve_from(&[], false)
     }
 
-    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
+    /// Solves the step, again where other points of rims are found to carry.
     fn solve_from(&mut self, y: &[f64], warm: bool) -> Result<StepStats, Failed> {
+        let mut solved = self.solve_path(y, warm);
+        if solved.is_ok() {
+            solved = self.hold_rims(y, warm);
+        }
+        self.stats.iterations = self.step.contacts().spent;
+        solved.map(|()| self.stats)
+    }
+
+    /// Solves from the velocities and impulses at hand, whose contacts are not quite those of the step.
+    pub(super) fn solve_again(&mut self) -> Result<(), Failed> {
+        let kappa = self.step.contacts().kappa;
+        self.step.evaluate();
+        self.warm(false, kappa);
+        match self.follow(kappa, PART) {
+            Err(error) if error.may_retry() => self.solve_path(&[], false),
+            done => done,
+        }
+    }
+
+    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
+    pub(super) fn solve_path(&mut self, y: &[f64], warm: bool) -> Result<(), Failed> {
         let kappa = self.step.contacts().kappa;
         let mut solved = self.solve_at(y, warm, kappa);
         for short in SHORT_OF_IT {
@@ -179,8 +200,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 Err(_) => Err(error),
             };
         }
-        self.stats.iterations = self.step.contacts().spent;
-        solved.map(|()| self.stats)
+        solved
     }
 
     /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.

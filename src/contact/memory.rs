@@ -24,6 +24,7 @@ impl Layout {
             normal: Row::ZERO,
             tangents: [Row::ZERO; 2],
             held: Meeting::default(),
+            found: Meeting::default(),
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,
@@ -69,6 +70,7 @@ impl Layout {
             interval: 1.0,
             moment: Moment::Plain,
             spent: 0,
+            places: vec![0.0; self.rim_points().len()],
             idle: false,
             coupled: false,
             last: vec![0.0; dim],
@@ -122,6 +124,9 @@ impl Memory {
 
     /// Takes the unknowns of a step.
     pub(crate) fn read(&mut self, y: &[f64], layout: &Layout) {
+        let places = layout.rim_points();
+        let first = places.start - layout.rows;
+        self.places.copy_from_slice(&y[first..first + places.len()]);
         let (own, facets) = y.split_at(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter_mut().zip(own.chunks_exact(UNKNOWNS)) {
             e.local = Local {
@@ -143,6 +148,7 @@ impl Memory {
 
     /// Writes them.
     pub(crate) fn write(&self, y: &mut [f64], layout: &Layout) {
+        self.write_places(y, layout);
         let (own, facets) = y.split_at_mut(UNKNOWNS * layout.slots.len());
         for (e, y) in self.elements.iter().zip(own.chunks_exact_mut(UNKNOWNS)) {
             let l = &e.local;

@@ -84,6 +84,7 @@ mod blow;
 mod cone;
 mod derivative;
 mod element;
+mod exchange;
 mod extended;
 mod interior;
 mod memory;
@@ -171,6 +172,8 @@ pub(crate) struct Layout {
     pyramid: Option<Pyramid>,
     /// Has anything a restitution?
     elastic: bool,
+    /// Elements whose points of rims may be exchanged, by the ends or pairs that they are of.
+    rims: Vec<Vec<usize>>,
 }
 
 /// What a solution at a knot is of, beside its stage.
@@ -194,8 +197,9 @@ struct Element {
     /// Wrenches of unit impulses: along the normal, along the two tangents.
     normal: Row,
     tangents: [Row; 2],
-    /// What of a contact meets, from the knot to its successor.
+    /// What of a contact meets, from the knot to its successor, and what was found at the knot.
     held: Meeting,
+    found: Meeting,
     /// The contact at the knot.
     here: Touch,
     /// `phi/h` at the unknowns last evaluated, and the contact there.
@@ -261,6 +265,8 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
+    /// Numbers that say which points of rims were held, as last read.
+    places: Vec<f64>,
     /// Nothing touches at the start, where there is no interval before.
     idle: bool,
     /// The derivatives by the configuration are those of the last linearization.
@@ -365,6 +371,8 @@ impl Layout {
             path: options.central_path * gravity,
             sizes: m.bodies.iter().map(Body::radius_of_gyration).collect(),
             elastic: Self::is_elastic(m),
+            // contacts come first among the elements
+            rims: m.rims(),
             pyramid: match options.cone {
                 Cone::SecondOrder => None,
                 Cone::Linearized(directions) => Some(Pyramid::new(directions)),
@@ -414,7 +422,13 @@ impl Layout {
 
     /// Numbers among the unknowns.
     pub(crate) fn unknowns(&self) -> usize {
-        self.blows().end - self.rows
+        self.rim_points().end - self.rows
+    }
+
+    /// Those that say which points of rims were held ([`exchange`]).
+    fn rim_points(&self) -> std::ops::Range<usize> {
+        let first = self.blows().end;
+        first..first + self.rims.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Those of blows among the unknowns of the step, [`BLOW`] an element; none where nothing bounces.

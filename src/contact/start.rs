@@ -81,6 +81,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// Velocities and impulses of the step before, as far up the central path as their residual asks for.
     pub(super) fn warm_start(&mut self, y: &[f64], kappa: f64) {
         let known = self.begin_before(y);
+        self.warm(known, kappa);
+    }
+
+    /// The velocities and impulses at hand, evaluated, as far up the path; are they those of a step that is known?
+    pub(super) fn warm(&mut self, known: bool, kappa: f64) {
         let [(mut r, _), _] = self.step.worst();
         let elements = &self.step.contacts().elements;
         for e in elements.iter().filter(|e| e.law.gap) {

@@ -42,6 +42,17 @@ impl Layout {
         })
     }
 
+    /// Rows and unknowns, behind those of the law, that say which points of rims are held: each is its own.
+    pub(crate) fn own_rows(&self) -> std::ops::Range<usize> {
+        self.rim_points()
+    }
+
+    /// The same among those of contacts.
+    fn own_places(&self) -> std::ops::Range<usize> {
+        let all = self.rim_points();
+        all.start - self.rows..all.end - self.rows
+    }
+
     /// Parent and child of every element.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (Option<usize>, usize)> + '_ {
         self.slots.iter().map(|s| (s.parent, s.child))
@@ -134,6 +145,8 @@ impl Layout {
                 false => [l.psi, l.b[0], l.b[1]],
             });
         }
+        // points of rims are those found at the knot, whose numbers are zero
+        rows[self.own_places()].copy_from_slice(&memory.places);
     }
 
     /// Writes the unknowns that are on the central path, for the gaps at the end and the velocities.
@@ -204,6 +217,8 @@ impl Layout {
             return;
         }
         self.push(w, memory, d, end, core);
+        let places = self.own_places();
+        own[places.clone()].copy_from_slice(&dy[places]);
         let elements = memory.elements.iter().zip(&self.slots);
         let both = own
             .chunks_exact_mut(UNKNOWNS)
@@ -249,6 +264,9 @@ impl Layout {
         if self.is_empty() {
             return;
         }
+        let places = self.own_places();
+        let given = own[places.clone()].iter();
+        (y[places].iter_mut().zip(given)).for_each(|(y, nu)| *y += nu);
         let elements = memory.elements.iter_mut().zip(&self.slots);
         let both = own.chunks_exact(UNKNOWNS).zip(y.chunks_exact_mut(UNKNOWNS));
         for ((e, slot), (nu, y)) in elements.zip(both) {

@@ -67,7 +67,7 @@ impl Strikes for Maximal {
     ) -> Result<(), StepError> {
         self.apply(seen.p, w)?;
         self.contacts.tell(&w.model, &mut w.contacts, how);
-        self.readout(seen.at.readout(), seen.x, seen.u, w)?;
+        self.readout(seen.at.readout(), (seen.x, seen.u, &[]), w)?;
         self.with_velocities(seen.x, w, out);
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Maximal {
         self.apply(&w.parameters, &mut blow.read)?;
         self.apply(&w.parameters, &mut blow.strike)?;
         blow.read.contacts.follow(&w.contacts);
-        self.readout(at.readout(), x, u, &mut blow.read)?;
+        self.readout(at.readout(), (x, u, &[]), &mut blow.read)?;
         self.with_velocities(x, &blow.read, &mut blow.before);
         blow.strike.contacts.blow(&w.contacts, at.h);
         let anew = |stage| Place {

@@ -188,6 +188,12 @@ impl Maximal {
         self.contacts.prepare(&view, memory);
     }
 
+    /// Takes the points of rims that a step ended with, from its unknowns, where it was prepared anew.
+    pub(super) fn take_places(&self, y: &[f64], w: &mut Work) {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.take_places(&view, memory, y);
+    }
+
     /// Their part of the residual.
     pub(super) fn evaluate_contacts(&self, w: &mut Work) {
         let (view, memory, residual, _) = self.split(w);

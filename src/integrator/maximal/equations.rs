@@ -174,6 +174,9 @@ impl Equations for Maximal {
             }
             columns[times].extend(first..first + UNKNOWNS);
         }
+        for place in self.contacts.own_rows() {
+            columns[Column::Unknown(place).place(&d)].push(place);
+        }
         for (b, rows) in ended.into_iter().enumerate() {
             for i in 6 * b..6 * b + 6 {
                 columns[Column::End(i).place(&d)].extend(&rows);

@@ -114,7 +114,7 @@ impl Mechanical for Maximal {
         self.apply(seen.p, w)?;
         self.contacts.recall(&mut w.contacts, seen.y);
         if needs.velocities {
-            self.readout(at, x, u, w)?;
+            self.readout(at, (x, u, seen.y), w)?;
         } else {
             self.read_state(at, x, u, w)?;
         }

@@ -396,6 +396,7 @@ impl Maximal {
             self.strike(&at.at, at.x, at.u, w)?;
         }
         let off_centre = self.linearize_blow(w);
+        self.take_places(at.y, w);
         let (core, contacts) = at.y.split_at(w.newton.trial.len());
         w.newton.trial.copy_from_slice(core);
         w.contacts.read(contacts, &self.contacts);

@@ -335,17 +335,18 @@ impl Maximal {
         }
     }
 
-    /// Velocities at the knot, second order: the step's equations without the interval after it. They are left in `w.newton.trial`, six per
+    /// Velocities at the knot, second order: the step's equations without the interval after it. What touches are the points of rims of
+    /// the step from the knot whose unknowns are `y`, if it is known. They are left in `w.newton.trial`, six per
     /// body; `w.newton.trial` also holds the impulses that project them onto the joints, and the factors are those of the
     /// read-out's matrix.
     pub(super) fn readout(
         &self,
         at: Place,
-        x: &[f64],
-        u: &[f64],
+        (x, u, y): (&[f64], &[f64], &[f64]),
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
+        self.take_places(y, w);
         self.solve_readout(w)?;
         if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
             w.matrix.softness = SOFTNESS;

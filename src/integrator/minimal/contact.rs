@@ -186,6 +186,15 @@ impl Minimal {
         self.with_contacts(w, |contacts, view, memory| contacts.prepare(view, memory));
     }
 
+    /// Takes the points of rims that a step ended with, from its unknowns, where it was prepared anew.
+    pub(super) fn take_places(&self, y: &[f64], w: &mut Work) {
+        if !self.contacts.is_empty() {
+            self.with_contacts(w, |contacts, view, memory| {
+                contacts.take_places(view, memory, y);
+            });
+        }
+    }
+
     /// Where the joints' rates lead bodies; not finite of one that turns too far.
     pub(super) fn lead_touching(&self, w: &mut Work, h: f64) {
         let outside = self.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);

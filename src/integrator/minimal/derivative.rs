@@ -143,21 +143,23 @@ impl Minimal {
         (x, u, y): (&[f64], &[f64], &[f64]),
         w: &mut Work,
     ) -> Result<(), StepError> {
-        self.evaluate_at(at, (x, u, y), w)?;
+        self.evaluate_at(at, (x, u, y), y, w)?;
         self.linearize_contacts(at.h, w);
         self.factor(w, at.h)
             .map_err(|body| self.failure(StepFailure::Singular, at, body, f64::NAN))
     }
 
-    /// The same without the factors.
+    /// The same without the factors; `places` are the unknowns that say which points of rims are held, none those found at the knot.
     pub(super) fn evaluate_at(
         &self,
         at: &Knot,
         (x, u, y): (&[f64], &[f64], &[f64]),
+        places: &[f64],
         w: &mut Work,
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
         self.prepare_contacts(&at.step(), x, w);
+        self.take_places(places, w);
         let (contacts, impulses) = self.beyond_rates(y);
         w.rates.copy_from_slice(&y[..self.freedoms]);
         w.geared.impulses.copy_from_slice(impulses);

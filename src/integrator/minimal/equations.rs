@@ -22,7 +22,7 @@ impl Minimal {
     /// Everything at a knot and its unknowns.
     fn evaluate_unsolved(&self, at: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
         parameter::apply(&self.mechanism, at.p, &mut w.parameters, &mut w.model)?;
-        self.evaluate_at(&at.at, (at.x, at.u, at.y), w)?;
+        self.evaluate_at(&at.at, (at.x, at.u, at.y), &[], w)?;
         w.touching.memory.take_level();
         Ok(())
     }
@@ -199,6 +199,9 @@ impl Equations for Minimal {
             for times in [Column::Before, Column::After] {
                 columns[times.place(&d)].extend(first..first + UNKNOWNS);
             }
+        }
+        for place in self.contacts.own_rows() {
+            columns[Column::Unknown(place).place(&d)].push(place);
         }
         Structure::new(d.ny + d.nf, &columns)
     }

@@ -132,7 +132,7 @@ impl Minimal {
 
     /// Impulses of the joints' constraints in the step of these unknowns.
     fn react(&self, seen: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
-        self.evaluate_at(&seen.at, (seen.x, seen.u, seen.y), w)?;
+        self.evaluate_at(&seen.at, (seen.x, seen.u, seen.y), seen.y, w)?;
         self.react_at(0.5 * (seen.at.h_prev + seen.at.h), seen.at.h, w);
         let reactions = &mut w.observation.reactions;
         (self.contacts).reactions(&w.model, |unknown, place, scale| {
@@ -190,7 +190,7 @@ impl Minimal {
     ) {
         // the knot was evaluated before, for its reactions
         if self
-            .evaluate_at(&seen.at, (seen.x, seen.u, seen.y), w)
+            .evaluate_at(&seen.at, (seen.x, seen.u, seen.y), seen.y, w)
             .is_err()
         {
             return;
@@ -290,6 +290,8 @@ impl Minimal {
         self.prepare(&at, seen.x, seen.u, w)?;
         if needs.velocities {
             self.prepare_contacts(place, seen.x, w);
+            // impulses of the step from here act on the same points
+            self.take_places(seen.y, w);
             self.read_out(&at, w)?;
         } else {
             w.trial.fill(super::work::Moved::WORLD);

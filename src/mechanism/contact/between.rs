@@ -85,6 +85,11 @@ fn has_cylinder(of: Sides) -> bool {
     (is_cylinder(of.0) || is_cylinder(of.1)) && edgy(of.0) && edgy(of.1)
 }
 
+/// May an end of a cylinder come to lie on a face, or on an end, of the other?
+pub(super) fn has_rims(of: Sides) -> bool {
+    has_cylinder(of) && capsule(of).is_none()
+}
+
 /// The slots of a supported pair: what tells the first and the second apart, and the arms from the centres of mass, body
 /// frames.
 pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
@@ -298,7 +303,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             };
             (roles.slot(&polytope(1 - capsule), edge, length)).unwrap_or(beside)
         }
-        Meeting::Apart | Meeting::Turned { .. } => at_place,
+        Meeting::Apart | Meeting::OnRim(_) => at_place,
         // held axes and edges have turned until they are parallel only in steps that are not solved
         Meeting::Parts(parts) => match cylinder::meet(of, parts, poses, 0.0) {
             Some(cylinder::Met::Crossing(c)) => Slot::Crossing(c),
@@ -317,6 +322,20 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
                 _ => On::Triangle(t),
             };
             ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
+        }
+        Meeting::RimOnFace {
+            side,
+            up,
+            part,
+            face,
+        } => {
+            let side = usize::from(side);
+            let ball = Ball {
+                centre: cylinder::rim_point([of.0, of.1][side], up, part).1,
+                radius: 0.0,
+            };
+            let on = On::Face(face);
+            Slot::Ball { side, ball, on }
         }
         Meeting::Vertex { side, vertex, face } => Slot::Ball {
             side,
@@ -427,7 +446,11 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         Meeting::Edge(_) | Meeting::Triangle(_) => Grown::Radius,
         Meeting::Parts(parts) => cylinder::by_radius(of, parts, changed, poses),
         Meeting::Vertex { side, vertex, .. } if side == changed => moved(vertex),
-        Meeting::Vertex { face, .. } => moved(corner(face)),
+        Meeting::RimOnFace { side, up, part, .. } if usize::from(side) == changed => {
+            let out = cylinder::rim_point(own, up, part).0;
+            Grown::Moved(pose.r * own.orientation * out)
+        }
+        Meeting::Vertex { face, .. } | Meeting::RimOnFace { face, .. } => moved(corner(face)),
         Meeting::Edges { edges, .. } => moved(end(edges[changed])),
         Meeting::Plane(_) if changed == 1 => {
             let fixed = half_space::fixed_by_radius(own, feature, &Meeting::Surfaces);
@@ -437,7 +460,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
                 _ => Grown::Still,
             }
         }
-        Meeting::Apart | Meeting::Plane(_) | Meeting::Turned { .. } => Grown::Still,
+        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) => Grown::Still,
     }
 }
 

@@ -3,14 +3,15 @@
 //! Points, spheres, ends of capsules, corners of boxes, vertices of hulls and points of a cylinder's rims are balls of radius `r` (0 for
 //! points) about a point `p` of the body: `phi = n . (x + R p) - r - offset`, touching at `x + R p - r n`.
 //!
-//! A cylinder touches by the rims of both ends, smoothed as in [`ring`](super::ring). Where an end may come to lie flat within
-//! a step, the lowest point of its rim leaps from side to side: then it is held by four points fixed on the rim for that step,
-//! where it is lowest and will be among them.
+//! A cylinder touches by the rims of both ends, smoothed as in [`rim`](super::rim). Where an end may come to lie flat within
+//! a step, the lowest point of its rim jumps from side to side: then it is held by four points fixed on the rim for that step,
+//! among them where it is lowest and will be. If the rim is lower between them at the end of the step, the step is solved again
+//! with its lowest point as a fifth ([`exchange`](crate::contact)).
 
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
 use super::nearest::Ball;
-use super::ring::{circle, circle_slope};
+use super::rim::{circle, circle_slope};
 use super::sway::{FLAT, Sway};
 use super::{Collider, HalfSpace, Surface, Touch};
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
@@ -29,45 +30,69 @@ fn side(feature: usize, bit: usize) -> f64 {
     if feature >> bit & 1 == 1 { 0.5 } else { -0.5 }
 }
 
-/// Where a cylinder's fixed point is on its rim, of radius one, collider frame: two are where the rim is lowest now and will be, which are no
-/// further apart than half a turn; the other two where they leave the shortest arcs.
+/// Where a cylinder's fixed point is on its rim, of radius one, collider frame.
 fn quarter(feature: usize, held: &Meeting) -> Vec3 {
-    let place = (feature - RIMS) >> 1;
-    let of = |part: u16| f64::from(part) / f64::from(TURN);
-    let turn = match *held {
-        Meeting::Turned { from, by } if by > 0 => {
-            let (from, by) = (of(from), of(by));
-            let left = 1.0 - by;
-            from + match place {
-                0 => 0.0,
-                1 => by,
-                // one on either side
-                2 if by > 0.5 * left => 0.5 * by,
-                3 if by > 0.5 * left => by + 0.5 * left,
-                2 => by + left / 3.0,
-                _ => by + left * 2.0 / 3.0,
-            }
-        }
-        Meeting::Turned { from, .. } => of(from) + 0.25 * place as f64,
-        _ => 0.25 * place as f64,
+    let (turn, out) = match *held {
+        Meeting::OnRim(part) => (f64::from(part) / f64::from(TURN), 1.0),
+        _ => (0.25 * (feature.saturating_sub(RIMS) >> 1) as f64, WITHIN),
     };
     let (sin, cos) = (turn * TAU).sin_cos();
-    let out = match *held {
-        Meeting::Turned { .. } => 1.0,
-        _ => WITHIN,
-    };
     Vec3::new(cos, sin, 0.0) * out
 }
 
-/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim, whose support is
-/// [`SMOOTH`](super::ring::SMOOTH) of the radius within, at tilts above 1e-2.
+/// The angle of one of the four points of a rim, parts of a turn: two are where the rim is lowest now (`from`) and will be (`by` further
+/// on), which are no further apart than half a turn; the other two where they leave the shortest arcs.
+fn angle(place: usize, from: u16, by: u16) -> u16 {
+    let [from, by] = [from, by].map(f64::from);
+    let left = f64::from(TURN) - by;
+    let turn = from
+        + match place {
+            _ if by == 0.0 => 0.25 * left * place as f64,
+            0 => 0.0,
+            1 => by,
+            // one on either side
+            2 if by > 0.5 * left => 0.5 * by,
+            3 if by > 0.5 * left => by + 0.5 * left,
+            2 => by + left / 3.0,
+            _ => by + left * 2.0 / 3.0,
+        };
+    turn.round() as u16 % TURN
+}
+
+/// The angle of the lowest point of a cylinder's rims on a plane with a normal in the collider's frame; none if they are flat.
+pub(super) fn lowest(n: &Vec3, flat: f64) -> Option<u16> {
+    let part = (-n.y).atan2(-n.x) / TAU * f64::from(TURN);
+    let part = part.rem_euclid(f64::from(TURN)).round() as u16 % TURN;
+    (n.xy().norm() >= flat).then_some(part)
+}
+
+/// The lowest point of an end's rim, as it would be held, and its gap; none of what is no cylinder.
+pub(super) fn lowest_point(
+    ground: &HalfSpace,
+    (c, feature): (&Collider, usize),
+    b: &Pose,
+) -> Option<(Meeting, f64)> {
+    let (center, axis, radius) = rim(c, feature)?;
+    let local = c.orientation.tr_mul(&b.r.tr_mul(&ground.normal));
+    let tilt = ground.normal.cross(&(b.r * axis)).norm();
+    let gap = ground.normal.dot(&b.point(&center)) - ground.offset - radius * tilt;
+    let held = lowest(&local, 0.0).map_or(Meeting::Apart, Meeting::OnRim);
+    Some((held, gap))
+}
+
+/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim.
 const WITHIN: f64 = 0.99;
 
 /// Of them: two points that are no further apart would carry as one.
 const NEAR: u16 = TURN / 16;
 
-/// Features of a cylinder: its rims, then eight fixed points.
+/// Features of a cylinder: its rims, then eight fixed points; the end is the last bit of each.
 const RIMS: usize = 2;
+
+/// The end of a cylinder that a feature is of.
+pub(super) fn end(c: &Collider, feature: usize) -> Option<usize> {
+    matches!(c.surface, Surface::Cylinder { .. }).then_some(feature % RIMS)
+}
 
 #[inline]
 fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
@@ -87,7 +112,7 @@ fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
         }
         Surface::Cylinder { radius, length } => {
             let centre = c.position + axis(2) * (side(feature, 0) * length);
-            if feature < RIMS {
+            if feature < RIMS && !matches!(held, Meeting::OnRim(_)) {
                 return Part::Rim(centre, axis(2).into(), *radius);
             }
             let out = c.orientation * quarter(feature, held);
@@ -151,28 +176,21 @@ pub(super) fn meeting(
         (true, true) | (false, false) => Meeting::Apart,
         (false, true) => Meeting::Surfaces,
         (true, false) => {
-            let lowest = |v: &Vec3| {
-                let part = (-v.y).atan2(-v.x) / TAU * f64::from(TURN);
-                (v.xy().norm() >= FLAT)
-                    .then(|| part.rem_euclid(f64::from(TURN)).round() as u16 % TURN)
-            };
-            let (first, then) = (lowest(&here), lowest(&there));
+            let (first, then) = (lowest(&here, FLAT), lowest(&there, FLAT));
             let from = first.or(then).unwrap_or(0);
             let then = then.unwrap_or(from);
             let by = (then + TURN - from) % TURN;
             // the shorter way round, from either
-            let (from, by) = if by > TURN / 2 {
-                (then, TURN - by)
+            let (from, by) = match (by > TURN / 2, (TURN - by) % TURN) {
+                (true, back) => (then, back),
+                (false, _) => (from, by),
+            };
+            let (from, by) = if by < NEAR {
+                (first.unwrap_or(from), 0)
             } else {
                 (from, by)
             };
-            if by < NEAR {
-                return Meeting::Turned {
-                    from: first.unwrap_or(from),
-                    by: 0,
-                };
-            }
-            Meeting::Turned { from, by }
+            Meeting::OnRim(angle((feature - RIMS) >> 1, from, by))
         }
     }
 }
@@ -198,7 +216,8 @@ pub(super) fn rim(c: &Collider, feature: usize) -> Option<(Vec3, Vec3, f64)> {
 
 /// How a feature moves, collider frame, when a cylinder's radius grows: that fixed on its rim.
 pub(super) fn fixed_by_radius(c: &Collider, feature: usize, held: &Meeting) -> Option<Vec3> {
-    let is_fixed = matches!(c.surface, Surface::Cylinder { .. }) && feature >= RIMS;
+    let on_rim = feature >= RIMS || matches!(held, Meeting::OnRim(_));
+    let is_fixed = matches!(c.surface, Surface::Cylinder { .. }) && on_rim;
     is_fixed.then(|| quarter(feature, held))
 }
 
@@ -219,7 +238,7 @@ pub(super) fn touch(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> T
     let n = ground.normal;
     let point = match part(c, feature, held) {
         Part::Ball(ball) => b.point(&ball.centre) - n * ball.radius,
-        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r).3,
+        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r),
     };
     Touch {
         gap: n.dot(&point) - ground.offset,
@@ -247,7 +266,7 @@ pub(super) fn by_radius(ground: &HalfSpace, (c, feature, held): What, b: &Pose) 
         return None;
     }
     Some(match part(c, feature, held) {
-        Part::Rim(_, a, _) => -circle(&ground.normal, &(b.r * a), 1.0).3,
+        Part::Rim(_, a, _) => -circle(&ground.normal, &(b.r * a), 1.0),
         Part::Ball(_) => match fixed_by_radius(c, feature, held) {
             Some(out) => b.r * c.orientation * out,
             None => -ground.normal,
@@ -268,7 +287,7 @@ pub(super) fn by_size((c, feature, held): What, axis: usize, b: &Pose) -> Option
 #[cfg(test)]
 mod tests {
     use super::{NEAR, RIMS, Sway, TAU, TURN, quarter};
-    use crate::mechanism::contact::ring::SMOOTH;
+    use crate::mechanism::contact::rim::SMOOTH;
     use crate::mechanism::contact::samples::{
         BOX, CAPSULE, CYLINDER, POINT, SPHERE, check, check_with, grounded, hull, plain,
     };

@@ -103,12 +103,16 @@ pub(crate) enum Meeting {
     Edge(usize),
     /// Parts of two colliders, one of them a cylinder.
     Parts([Part; 2]),
-    /// Points fixed on a rim: one, and another so much further, parts of a turn.
-    Turned {
-        /// Where the rim is lowest at the knot.
-        from: u16,
-        /// How much further on at the next.
-        by: u16,
+    /// A point fixed on a rim, by its angle about the axis in parts of a turn, [`TURN`] of them.
+    OnRim(u16),
+    /// Such a point of a cylinder, on the plane of a face of the other collider.
+    RimOnFace {
+        /// Whose rim: of the first collider (0) or of the second.
+        side: u8,
+        /// That of the upper end?
+        up: bool,
+        part: u16,
+        face: usize,
     },
     /// A triangle of a height field, on a ball.
     Triangle(usize),
@@ -121,9 +125,13 @@ impl Meeting {
     pub fn name(&self) -> Option<String> {
         Some(match self {
             Self::Surfaces | Self::Apart => return None,
-            Self::Turned { from, by } => {
-                let [from, to] = [*from, from + by].map(|of| degrees(of % TURN));
-                format!("rim at {from:.2} and {to:.2} degrees")
+            Self::OnRim(part) => format!("rim at {:.2} degrees", degrees(*part)),
+            Self::RimOnFace {
+                side, part, face, ..
+            } => {
+                let [own, other] = [["first", "second"], ["second", "first"]][usize::from(*side)];
+                let at = degrees(*part);
+                format!("rim of the {own} at {at:.2} degrees on face {face} of the {other}")
             }
             Self::Vertex { side, vertex, face } => {
                 let [own, other] = [["first", "second"], ["second", "first"]][*side];
@@ -137,8 +145,78 @@ impl Meeting {
     }
 }
 
-/// Parts of a turn by which the places of fixed points are told.
-pub(super) const TURN: u16 = 1 << 12;
+impl Meeting {
+    /// A point of a rim as a number of a step's unknowns, none of which is zero; -1 of what has none.
+    pub(crate) fn code(&self) -> f64 {
+        let turn = f64::from(TURN);
+        match *self {
+            Self::OnRim(part) => f64::from(part) + 1.0,
+            Self::RimOnFace {
+                side,
+                up,
+                part,
+                face,
+            } => {
+                let which =
+                    1.0 + f64::from(side) + 2.0 * f64::from(u8::from(up)) + 4.0 * face as f64;
+                f64::from(part) + 1.0 + turn * which
+            }
+            _ => -1.0,
+        }
+    }
+
+    /// The angle to another point of the same rim on the same face, parts of a turn.
+    pub(crate) fn angle_to(&self, other: &Self) -> Option<u16> {
+        let (p, q) = match (*self, *other) {
+            (Self::OnRim(p), Self::OnRim(q)) => (p, q),
+            (
+                Self::RimOnFace { part: p, .. },
+                Self::RimOnFace {
+                    side,
+                    up,
+                    part: q,
+                    face,
+                },
+            ) => {
+                let moved = Self::RimOnFace {
+                    side,
+                    up,
+                    part: p,
+                    face,
+                };
+                (moved == *self).then_some((p, q))?
+            }
+            _ => return None,
+        };
+        let by = p.abs_diff(q);
+        Some(by.min(TURN - by))
+    }
+
+    /// What has that number.
+    pub(crate) fn decoded(code: f64) -> Self {
+        if code < 1.0 || code >= f64::from(u32::MAX) {
+            return Self::Apart;
+        }
+        let code = code as u32 - 1;
+        let (part, which) = (
+            (code % u32::from(TURN)) as u16,
+            (code / u32::from(TURN)) as usize,
+        );
+        match which.checked_sub(1) {
+            None => Self::OnRim(part),
+            Some(which) => Self::RimOnFace {
+                side: (which & 1) as u8,
+                up: which & 2 != 0,
+                part,
+                face: which >> 2,
+            },
+        }
+    }
+}
+
+/// Parts of a turn by which the angles of points on a rim are stored: where one is the lowest point, the true one is lower by at most
+/// 2e-8 of what the rim is tilted by (m). More parts make the pieces narrower on which the motion is smooth.
+pub(crate) const TURN: u16 = 1 << 14;
 
 /// About the axis, from the collider's x.
 fn degrees(part: u16) -> f64 {

@@ -23,6 +23,7 @@ mod meeting;
 mod nearest;
 mod number;
 mod polytope;
+mod rim;
 mod ring;
 #[cfg(test)]
 mod samples;
@@ -47,7 +48,7 @@ pub(crate) use frame::{
 pub use heights::Heights;
 pub use polytope::Hull;
 
-pub(crate) use meeting::Meeting;
+pub(crate) use meeting::{Meeting, TURN};
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
@@ -420,6 +421,76 @@ impl Mechanism {
             }
         }
         held
+    }
+
+    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, and of every
+    /// pair of a cylinder and what has faces.
+    pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
+        let group = |c: &Contact| match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => half_space::end(&self.colliders[collider], feature)
+                .map(|end| (0, half_space, collider, end)),
+            Pair::Between { first, second, .. } => {
+                let of = (&self.colliders[first], &self.colliders[second]);
+                between::has_rims(of).then_some((1, first, second, 0))
+            }
+        };
+        let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));
+        let mut groups: Vec<_> = self.contacts.iter().filter_map(of).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let members = |g| {
+            let all = self.contacts.iter().enumerate();
+            let own = all.filter(|(_, c)| of(c) == Some(g)).map(|(i, _)| i);
+            own.collect::<Vec<_>>()
+        };
+        groups.into_iter().map(members).collect()
+    }
+
+    /// A point of a rim that is lower than what it meets by more than `below` (m) and is not held among the contacts of a group, of which
+    /// `c` is one.
+    pub(crate) fn lower_point(
+        &self,
+        c: &Contact,
+        held: &mut dyn Iterator<Item = Meeting>,
+        poses: &[Pose],
+        below: f64,
+    ) -> Option<Meeting> {
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => {
+                let own = (&self.colliders[collider], feature);
+                let ground = &self.half_spaces[half_space];
+                let (lowest, gap) = half_space::lowest_point(ground, own, &poses[c.child])?;
+                let (mut is_flat, mut is_held) = (false, false);
+                for held in held {
+                    is_flat |= matches!(held, Meeting::OnRim(_));
+                    is_held |= held == lowest;
+                }
+                (gap < -below && is_flat && !is_held).then_some(lowest)
+            }
+            Pair::Between { first, second, .. } => {
+                let (of, poses) = self.sides((first, second), poses);
+                cylinder::lowest_of(of, held, poses, below)
+            }
+        }
+    }
+
+    /// May a point of a rim be held in place of what a contact holds?
+    pub(crate) fn may_replace(&self, c: &Contact, old: &Meeting, new: &Meeting) -> bool {
+        match c.pair {
+            Pair::Ground { .. } => true,
+            Pair::Between { first, second, .. } => {
+                let of = (&self.colliders[first], &self.colliders[second]);
+                cylinder::may_replace(of, old, new)
+            }
+        }
     }
 
     /// A contact at a configuration of all bodies.

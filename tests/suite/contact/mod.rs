@@ -4,6 +4,7 @@ use crate::drops;
 mod books;
 mod bounces;
 mod chains;
+mod cylinders;
 mod impacts;
 mod passage;
 mod pyramid;

@@ -116,7 +116,7 @@ impl Run {
 }
 
 /// Largest error of the step's derivatives relative to the free response.
-fn step_error(r: &mut Run) -> f64 {
+pub(super) fn step_error(r: &mut Run) -> f64 {
     let d = r.system.dims();
     let here = r.changed(&d.inputs());
     let after = r.stepped(&here);

@@ -3,6 +3,7 @@
 mod cylinders;
 mod derivative;
 pub(in crate::integrator) use derivative::scenes::scenes;
+mod rims;
 mod stack;
 
 use super::{Maximal, Options, Work};

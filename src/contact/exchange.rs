@@ -1,0 +1,158 @@
+//! Rims of cylinders that come down flat: which of their points carry them.
+//!
+//! The gap of an end above a plane is `phi = min over angles t of phi_t`, where `phi_t` is that of a point fixed on the rim. It has no
+//! derivative where the end is flat, while every `phi_t` is as smooth as that of a corner of a box. A step holds four of these
+//! points, found at its knot. Where its solution leaves the rim lower between them, its lowest point there becomes a contact, the
+//! one that carries least is dropped, and the step is solved again: an exchange method of semi-infinite programming (Hettich,
+//! Kortanek, Semi-infinite programming, 1993). What an inelastic impact does stays dissipative, since impulses act where the
+//! gap closes.
+//!
+//! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
+
+use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, View};
+use crate::dynamics::StepFailure;
+use crate::mechanism::{Contact, Meeting, TURN};
+
+/// How far the lowest point of a rim may be below a plane, m: half of what all shapes are held to.
+const BELOW: f64 = 5e-10;
+/// Angle, parts of a turn (0.1 rad), within which a point is moved rather than another one added: two that are that near to each other carry
+/// as one, and the step would lose digits to what tells them apart.
+const NEAR: u16 = TURN / 64;
+/// Exchanges in which points are moved: where it does not converge so, they are added, which always does.
+const MOVES: usize = 10;
+/// Exchanges of a step at most: each about halves the angle to the true lowest point where two points beside it carry, and from a quarter
+/// of a turn 11 of them lead to the spacing of stored angles.
+const ROUNDS: usize = 30;
+
+impl Slot {
+    /// The contact that an element is.
+    fn contact<'a>(&self, w: &View<'a>) -> Option<&'a Contact> {
+        match self.source {
+            Source::Contact(i) => Some(&w.model.contacts[i]),
+            Source::Friction(..) | Source::Limit(..) => None,
+        }
+    }
+}
+
+impl Memory {
+    /// What rounding leaves of a gap, by the interval and the place.
+    pub(super) fn gap_floor(&self) -> f64 {
+        4.0 * f64::EPSILON / self.interval
+    }
+
+    /// Writes which points were exchanged, behind all other unknowns; zeros where none was.
+    pub(super) fn write_places(&self, y: &mut [f64], layout: &Layout) {
+        let first = layout.rim_points().start - layout.rows;
+        for (i, y) in layout.rims.iter().flatten().zip(&mut y[first..]) {
+            let e = &self.elements[*i];
+            *y = if e.held == e.found {
+                0.0
+            } else {
+                e.held.code()
+            };
+        }
+    }
+}
+
+impl Layout {
+    /// Takes the points of rims that a step ended with, from all of its unknowns, where it was prepared anew; where there are none, those
+    /// found at the knot stay.
+    pub(crate) fn take_places(&self, w: &View, memory: &mut Memory, y: &[f64]) {
+        let Some(places) = y.get(self.rim_points()) else {
+            return;
+        };
+        if memory.idle {
+            return;
+        }
+        let floor = memory.gap_floor();
+        for (i, code) in self.rims.iter().flatten().zip(places) {
+            if let (true, Some(contact)) = (*code != 0.0, self.slots[*i].contact(w)) {
+                memory.elements[*i].set_meeting(w, contact, Meeting::decoded(*code), floor);
+            }
+        }
+    }
+
+    /// Holds what was found at the knot again.
+    fn restore_places(&self, w: &View, elements: &mut [Element], floor: f64) {
+        for i in self.rims.iter().flatten() {
+            let e = &mut elements[*i];
+            if let (true, Some(contact)) = (e.held != e.found, self.slots[*i].contact(w)) {
+                e.set_meeting(w, contact, e.found, floor);
+            }
+        }
+    }
+
+    /// Makes contacts of the points of rims that are lowest at the end of the step and below what they meet. Are there any?
+    fn exchange(&self, w: &View, elements: &mut [Element], floor: f64, moves: bool) -> bool {
+        let mut any = false;
+        for rim in &self.rims {
+            let contact = rim.first().and_then(|i| self.slots[*i].contact(w));
+            let mut held = rim.iter().map(|i| elements[*i].held);
+            let lower = contact.and_then(|c| w.model.lower_point(c, &mut held, w.next, BELOW));
+            let (Some(contact), Some(lower)) = (contact, lower) else {
+                continue;
+            };
+            // what carries least; what holds nothing is none at first
+            let carried = |i: usize| match elements[i].held {
+                Meeting::Apart => f64::NEG_INFINITY,
+                _ => elements[i].local.g,
+            };
+            let may = |i: &usize| w.model.may_replace(contact, &elements[*i].held, &lower);
+            let those = || rim.iter().copied();
+            let angle = |i: usize| elements[i].held.angle_to(&lower);
+            let near = those().filter_map(|i| Some((angle(i)?, i))).min();
+            let moved = near.filter(|(by, _)| moves && *by < NEAR).map(|(_, i)| i);
+            let least = || {
+                let those = those().filter(may);
+                those.min_by(|i, k| carried(*i).total_cmp(&carried(*k)))
+            };
+            let chosen = moved.or_else(least);
+            if let Some((i, own)) = chosen.and_then(|i| Some((i, self.slots[i].contact(w)?))) {
+                elements[i].set_meeting(w, own, lower, floor);
+                if moved.is_none() {
+                    elements[i].local = Default::default();
+                }
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+impl<S: NewtonSystem> Solver<'_, S> {
+    /// Changes what is held, seen from the step as it was last evaluated.
+    fn with_elements<T>(&mut self, f: impl FnOnce(&Layout, &View, &mut [Element], f64) -> T) -> T {
+        let floor = self.step.contacts().gap_floor();
+        let mut elements = std::mem::take(&mut self.step.contacts_mut().elements);
+        let done = f(self.layout, &self.step.view(), &mut elements, floor);
+        self.step.contacts_mut().elements = elements;
+        done
+    }
+
+    /// Solves a step that is solved again until no rim is lower than the points that hold it. Where that fails, the step stays as it was.
+    pub(super) fn hold_rims(&mut self, y: &[f64], warm: bool) -> Result<(), Failed> {
+        // what bounces is not known before its step is solved
+        if self.layout.rims.is_empty() || self.layout.elastic || !self.step.view().at.steps() {
+            return Ok(());
+        }
+        let spent = self.step.contacts().spent;
+        for round in 0..ROUNDS {
+            let exchange = |layout: &Layout, w: &View, elements: &mut [Element], floor: f64| {
+                layout.exchange(w, elements, floor, round < MOVES)
+            };
+            if !self.with_elements(exchange) {
+                return Ok(());
+            }
+            match self.solve_again() {
+                Ok(()) => {}
+                Err(error) if error.failure == StepFailure::Stopped => return Err(error),
+                Err(_) => {
+                    self.with_elements(Layout::restore_places);
+                    self.step.contacts_mut().spent = spent;
+                    return self.solve_path(y, warm);
+                }
+            }
+        }
+        Ok(())
+    }
+}
