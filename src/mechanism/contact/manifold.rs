@@ -31,7 +31,7 @@ const PARALLEL: f64 = 1e-4;
 /// planes must not be rounding, and any of them will do.
 const PREFERRED: f64 = 1e-3;
 
-/// Part of the smaller solid's reach below a face at which a place is no longer open, but that of another side.
+/// Part of the thickness of the thinner solid below a face at which a place is no longer open, but that of another side.
 const OPEN: f64 = 0.5;
 
 /// How deep solids may overlap and still count as touching, m: what solids that lie level to each other differ by.
@@ -103,6 +103,7 @@ fn separating_edges(
     b: &Solid,
     at: &Relative,
     closed: (Closed, Closed),
+    allowed: impl Fn([usize; 2], bool) -> bool,
 ) -> Option<([usize; 2], bool, f64)> {
     let mut best: Option<([usize; 2], bool, f64)> = None;
     for (i, e) in a.of.edges.iter().enumerate() {
@@ -126,6 +127,9 @@ fn separating_edges(
                     .cross(&(at.0 * b.local_edge(k).1))
                     .normalize();
                 if is_closed((a, b), at, &if against { -cross } else { cross }, closed) {
+                    continue;
+                }
+                if !allowed([i, k], against) {
                     continue;
                 }
                 best = Some(([i, k], against, apart));
@@ -155,6 +159,18 @@ fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(
     let against = cross.dot(&(p - a.of.inside)) < 0.0;
     let apart = cross.dot(&span) / square.sqrt();
     Some((against, if against { -apart } else { apart }))
+}
+
+/// Gap of two edges on the side of the first that `against` says, with the second solid so placed, m; none if they are parallel.
+fn edge_gap(
+    (a, b): (&Solid, &Solid),
+    at: &Relative,
+    (edges, against): ([usize; 2], bool),
+) -> Option<f64> {
+    let ((p, u, _), (q, v, _)) = (a.local_edge(edges[0]), b.local_edge(edges[1]));
+    let n = u.cross(&(at.0 * v)).try_normalize(PARALLEL)?;
+    let apart = n.dot(&(at.0 * q + at.1 - p));
+    Some(if against { -apart } else { apart })
 }
 
 /// What a corner of a clipped outline is.
@@ -374,7 +390,19 @@ pub(super) fn search(
     {
         (swapped, face) = level;
     }
-    if below(a, b, (swapped, face), (&at, &back)) > OPEN * size {
+    let deep = OPEN * sweep.thickness();
+    let knot = here;
+    // how far the best plane keeps them apart at the knot
+    let mut level = -below(a, b, (swapped, face), (&here, &from_here));
+    let by_faces = level > -TOUCHING;
+    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, |_, _| true) {
+        level = level.max(by);
+    }
+    // rest is among the velocities that a gap allows which is not negative at the knot: it adds no energy
+    let allows_rest = |edges, against| {
+        edge_gap((a, b), &knot, (edges, against)).is_none_or(|gap| gap > level.min(0.0) - TOUCHING)
+    };
+    if below(a, b, (swapped, face), (&at, &back)) > deep || (!by_faces && sweep.is_fast()) {
         (here, at) = match sweep.first() {
             None => (at, at),
             Some(([p, q], _)) => {
@@ -431,7 +459,7 @@ pub(super) fn search(
     let corners = left.all();
     let height = |c: &Corner| n.dot(&c.at) - level;
     // what is that deep is on the other side
-    let open = |c: &Corner| height(c) > -OPEN * size;
+    let open = |c: &Corner| height(c) > -deep;
     let mut count = 0;
     while count < OUTLINE {
         // the lowest, then those farthest from the ones chosen
@@ -467,7 +495,7 @@ pub(super) fn search(
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
     if separate
-        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed)
+        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed, allows_rest)
         && by > apart - PREFERRED * size
     {
         let edges = Meeting::Edges { edges, against };
