@@ -17,6 +17,7 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
+use super::edges::{edge_gap, separating_edges};
 use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
 use super::seam::Closed;
@@ -25,7 +26,7 @@ use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
 /// The error of where a body is held is that part of its size.
-const PARALLEL: f64 = 1e-4;
+pub(super) const PARALLEL: f64 = 1e-4;
 
 /// Part of the solids' size by which one face, or a face beside two edges, is preferred: what decides between nearly equal
 /// planes must not be rounding, and any of them will do.
@@ -51,7 +52,7 @@ impl Manifold {
 }
 
 /// Another solid in the frame of one: `R`, `t`.
-type Relative = (Mat3, Vec3);
+pub(super) type Relative = (Mat3, Vec3);
 
 fn inverse((r, t): &Relative) -> Relative {
     (r.transpose(), -r.tr_mul(t))
@@ -88,89 +89,13 @@ fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)
 
 /// Is a direction out of `a`, in its frame, closed by a seam of either?
 #[inline]
-fn is_closed(
+pub(super) fn is_closed(
     (a, b): (&Solid, &Solid),
     at: &Relative,
     n: &Vec3,
     (own, other): (Closed, Closed),
 ) -> bool {
     !own.is_empty() && own.blocks(a, n) || !other.is_empty() && other.blocks(b, &-at.0.tr_mul(n))
-}
-
-/// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
-fn separating_edges(
-    a: &Solid,
-    b: &Solid,
-    at: &Relative,
-    closed: (Closed, Closed),
-    allowed: impl Fn([usize; 2], bool) -> bool,
-) -> Option<([usize; 2], bool, f64)> {
-    let mut best: Option<([usize; 2], bool, f64)> = None;
-    for (i, e) in a.of.edges.iter().enumerate() {
-        let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
-        let turn = at.0.tr_mul(&e.turn);
-        for (k, o) in b.of.edges.iter().enumerate() {
-            // do the arcs between the normals cross, those of the second mirrored?
-            let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
-            let (cba, dba) = (r.dot(&turn), s.dot(&turn));
-            let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
-            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
-                continue;
-            }
-            let Some((against, apart)) = crossing(a, b, at, [i, k]) else {
-                continue;
-            };
-            if best.is_none_or(|(.., most)| apart > most) {
-                let cross = a
-                    .local_edge(i)
-                    .1
-                    .cross(&(at.0 * b.local_edge(k).1))
-                    .normalize();
-                if is_closed((a, b), at, &if against { -cross } else { cross }, closed) {
-                    continue;
-                }
-                if !allowed([i, k], against) {
-                    continue;
-                }
-                best = Some(([i, k], against, apart));
-            }
-        }
-    }
-    best
-}
-
-/// Of two edges that cross between their ends: is the normal out of `a` against their product, and how far are they apart?
-fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(bool, f64)> {
-    let (p, u, own) = a.local_edge(i);
-    let (q, v, other) = b.local_edge(k);
-    let (q, v) = (at.0 * q + at.1, at.0 * v);
-    let cross = u.cross(&v);
-    let square = cross.norm_squared();
-    if square < PARALLEL * PARALLEL {
-        return None;
-    }
-    let span = q - p;
-    let (cosine, across) = (u.dot(&v), v.dot(&span));
-    let s = (u.dot(&span) - cosine * across) / square;
-    let t = cosine * s - across;
-    if s < 0.0 || s > own || t < 0.0 || t > other {
-        return None;
-    }
-    let against = cross.dot(&(p - a.of.inside)) < 0.0;
-    let apart = cross.dot(&span) / square.sqrt();
-    Some((against, if against { -apart } else { apart }))
-}
-
-/// Gap of two edges on the side of the first that `against` says, with the second solid so placed, m; none if they are parallel.
-fn edge_gap(
-    (a, b): (&Solid, &Solid),
-    at: &Relative,
-    (edges, against): ([usize; 2], bool),
-) -> Option<f64> {
-    let ((p, u, _), (q, v, _)) = (a.local_edge(edges[0]), b.local_edge(edges[1]));
-    let n = u.cross(&(at.0 * v)).try_normalize(PARALLEL)?;
-    let apart = n.dot(&(at.0 * q + at.1 - p));
-    Some(if against { -apart } else { apart })
 }
 
 /// What a corner of a clipped outline is.

@@ -15,6 +15,7 @@ mod capsule_capsule;
 mod capsule_polytope;
 mod crossing;
 mod cylinder;
+mod edges;
 mod frame;
 mod half_space;
 mod heights;
