@@ -185,6 +185,7 @@ impl ContactSpec {
             friction: self.friction,
             restitution: self.restitution,
             seams: vec![],
+            buried: vec![],
         })
     }
 }

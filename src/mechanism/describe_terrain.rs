@@ -179,6 +179,7 @@ impl TerrainSpec {
                 friction: self.friction,
                 restitution: 0.0,
                 seams: vec![],
+                buried: vec![],
             })
             .collect())
     }

@@ -99,7 +99,7 @@ impl Roles<'_> {
     pub fn search(&self, solid: &Solid, length: f64) -> [Meeting; EDGES] {
         let mut found = [(Meeting::Apart, f64::INFINITY); EDGES];
         for edge in 0..solid.of.edges.len() {
-            if solid.seams.iter().any(|seam| seam.edge == edge) {
+            if solid.seams.iter().any(|seam| seam.edge == edge) || solid.buried.contains(&edge) {
                 continue;
             }
             let Some(slot) = self.slot(solid, edge, length) else {

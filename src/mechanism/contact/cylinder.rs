@@ -226,7 +226,7 @@ fn parts(c: &Collider) -> impl Iterator<Item = Part> {
     };
     let own = own.into_iter().take(count);
     own.chain((0..faces).map(Part::Face))
-        .chain((0..edges).map(Part::Edge))
+        .chain((0..edges).filter(|e| !c.buried.contains(e)).map(Part::Edge))
         .chain((0..vertices).map(Part::Vertex))
 }
 

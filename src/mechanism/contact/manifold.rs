@@ -17,6 +17,7 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
+use super::edges::{edge_gap, separating_edges};
 use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
 use super::seam::Closed;
@@ -25,13 +26,13 @@ use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Sine of the angle between edges below which they do not cross, and part of its length by which an edge may stick out.
 /// The error of where a body is held is that part of its size.
-const PARALLEL: f64 = 1e-4;
+pub(super) const PARALLEL: f64 = 1e-4;
 
 /// Part of the solids' size by which one face, or a face beside two edges, is preferred: what decides between nearly equal
 /// planes must not be rounding, and any of them will do.
 const PREFERRED: f64 = 1e-3;
 
-/// Part of the smaller solid's reach below a face at which a place is no longer open, but that of another side.
+/// Part of the thickness of the thinner solid below a face at which a place is no longer open, but that of another side.
 const OPEN: f64 = 0.5;
 
 /// How deep solids may overlap and still count as touching, m: what solids that lie level to each other differ by.
@@ -51,7 +52,7 @@ impl Manifold {
 }
 
 /// Another solid in the frame of one: `R`, `t`.
-type Relative = (Mat3, Vec3);
+pub(super) type Relative = (Mat3, Vec3);
 
 fn inverse((r, t): &Relative) -> Relative {
     (r.transpose(), -r.tr_mul(t))
@@ -88,73 +89,13 @@ fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)
 
 /// Is a direction out of `a`, in its frame, closed by a seam of either?
 #[inline]
-fn is_closed(
+pub(super) fn is_closed(
     (a, b): (&Solid, &Solid),
     at: &Relative,
     n: &Vec3,
     (own, other): (Closed, Closed),
 ) -> bool {
     !own.is_empty() && own.blocks(a, n) || !other.is_empty() && other.blocks(b, &-at.0.tr_mul(n))
-}
-
-/// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
-fn separating_edges(
-    a: &Solid,
-    b: &Solid,
-    at: &Relative,
-    closed: (Closed, Closed),
-) -> Option<([usize; 2], bool, f64)> {
-    let mut best: Option<([usize; 2], bool, f64)> = None;
-    for (i, e) in a.of.edges.iter().enumerate() {
-        let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
-        let turn = at.0.tr_mul(&e.turn);
-        for (k, o) in b.of.edges.iter().enumerate() {
-            // do the arcs between the normals cross, those of the second mirrored?
-            let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
-            let (cba, dba) = (r.dot(&turn), s.dot(&turn));
-            let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
-            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
-                continue;
-            }
-            let Some((against, apart)) = crossing(a, b, at, [i, k]) else {
-                continue;
-            };
-            if best.is_none_or(|(.., most)| apart > most) {
-                let cross = a
-                    .local_edge(i)
-                    .1
-                    .cross(&(at.0 * b.local_edge(k).1))
-                    .normalize();
-                if is_closed((a, b), at, &if against { -cross } else { cross }, closed) {
-                    continue;
-                }
-                best = Some(([i, k], against, apart));
-            }
-        }
-    }
-    best
-}
-
-/// Of two edges that cross between their ends: is the normal out of `a` against their product, and how far are they apart?
-fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(bool, f64)> {
-    let (p, u, own) = a.local_edge(i);
-    let (q, v, other) = b.local_edge(k);
-    let (q, v) = (at.0 * q + at.1, at.0 * v);
-    let cross = u.cross(&v);
-    let square = cross.norm_squared();
-    if square < PARALLEL * PARALLEL {
-        return None;
-    }
-    let span = q - p;
-    let (cosine, across) = (u.dot(&v), v.dot(&span));
-    let s = (u.dot(&span) - cosine * across) / square;
-    let t = cosine * s - across;
-    if s < 0.0 || s > own || t < 0.0 || t > other {
-        return None;
-    }
-    let against = cross.dot(&(p - a.of.inside)) < 0.0;
-    let apart = cross.dot(&span) / square.sqrt();
-    Some((against, if against { -apart } else { apart }))
 }
 
 /// What a corner of a clipped outline is.
@@ -374,7 +315,19 @@ pub(super) fn search(
     {
         (swapped, face) = level;
     }
-    if below(a, b, (swapped, face), (&at, &back)) > OPEN * size {
+    let deep = OPEN * sweep.thickness();
+    let knot = here;
+    // how far the best plane keeps them apart at the knot
+    let mut level = -below(a, b, (swapped, face), (&here, &from_here));
+    let by_faces = level > -TOUCHING;
+    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, |_, _| true) {
+        level = level.max(by);
+    }
+    // rest is among the velocities that a gap allows which is not negative at the knot: it adds no energy
+    let allows_rest = |edges, against| {
+        edge_gap((a, b), &knot, (edges, against)).is_none_or(|gap| gap > level.min(0.0) - TOUCHING)
+    };
+    if below(a, b, (swapped, face), (&at, &back)) > deep || (!by_faces && sweep.is_fast()) {
         (here, at) = match sweep.first() {
             None => (at, at),
             Some(([p, q], _)) => {
@@ -431,7 +384,7 @@ pub(super) fn search(
     let corners = left.all();
     let height = |c: &Corner| n.dot(&c.at) - level;
     // what is that deep is on the other side
-    let open = |c: &Corner| height(c) > -OPEN * size;
+    let open = |c: &Corner| height(c) > -deep;
     let mut count = 0;
     while count < OUTLINE {
         // the lowest, then those farthest from the ones chosen
@@ -467,7 +420,7 @@ pub(super) fn search(
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
     if separate
-        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed)
+        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed, allows_rest)
         && by > apart - PREFERRED * size
     {
         let edges = Meeting::Edges { edges, against };

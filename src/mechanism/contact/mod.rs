@@ -15,6 +15,7 @@ mod capsule_capsule;
 mod capsule_polytope;
 mod crossing;
 mod cylinder;
+mod edges;
 mod frame;
 mod half_space;
 mod heights;
@@ -148,6 +149,8 @@ pub struct Collider {
     pub restitution: f64,
     /// Edges that solids of the same body close.
     pub(crate) seams: Vec<Seam>,
+    /// Edges that solids of the same body surround.
+    pub(crate) buried: Vec<usize>,
 }
 
 /// A half-space of the world: solid where `normal . x < offset`.
@@ -294,15 +297,21 @@ impl Ahead<'_> {
 const IN_PLANE: f64 = 1e-10;
 
 impl Mechanism {
-    /// Notes in which plane the bodies of contacts stay, if they do.
-    pub(super) fn note_planes(&mut self) {
-        // whatever the position and the rates, a plane mechanism stays in its plane
+    /// Poses and velocities of the bodies at some position with some rates.
+    fn generic_motion(&self) -> (Vec<Pose>, Vec<(Vec3, Vec3)>) {
         let generic = |ratio: f64| {
             let all = (1..=self.tree.coordinates).map(|i| (i as f64 * ratio).fract() - 0.5);
             all.collect::<Vec<f64>>()
         };
         let poses = self.forward(&generic(0.618_033_988_749_895));
         let motion = self.velocities(&poses, &generic(0.754_877_666_246_693));
+        (poses, motion)
+    }
+
+    /// Notes in which plane the bodies of contacts stay, if they do.
+    pub(super) fn note_planes(&mut self) {
+        // whatever the position and the rates, a plane mechanism stays in its plane
+        let (poses, motion) = self.generic_motion();
         let stays = |body: usize, axis: usize| {
             let (v, spin) = (motion[body].0, poses[body].r * motion[body].1);
             let within = (0..3).filter(|i| *i != axis);
@@ -321,11 +330,46 @@ impl Mechanism {
         }
     }
 
-    /// Notes which edges of solids their neighbors close.
+    /// Notes which edges of solids their neighbors close. Bodies that fixed joints tie to the world count as the world.
     pub(super) fn note_seams(&mut self) {
-        let all = seam::seams(&self.colliders, &self.half_spaces);
-        for (collider, seams) in self.colliders.iter_mut().zip(all) {
+        let (poses, motion) = self.generic_motion();
+        let mut placed = self.colliders.clone();
+        for c in &mut placed {
+            if let Some(body) = c.body {
+                let (v, w) = motion[body];
+                if v.amax() < IN_PLANE && w.amax() < IN_PLANE {
+                    c.position = poses[body].point(&c.position);
+                    c.orientation = poses[body].r * c.orientation;
+                    c.body = None;
+                }
+            }
+        }
+        // what each meets on other bodies
+        let mut meets = vec![vec![]; placed.len()];
+        let mut ground = vec![vec![]; self.half_spaces.len()];
+        for c in &self.contacts {
+            match c.pair {
+                Pair::Ground {
+                    half_space,
+                    collider,
+                    ..
+                } => ground[half_space].push(collider),
+                Pair::Between { first, second, .. } => {
+                    if placed[first].body != placed[second].body {
+                        meets[first].push(second);
+                        meets[second].push(first);
+                    }
+                }
+            }
+        }
+        for list in meets.iter_mut().chain(&mut ground) {
+            list.sort_unstable();
+            list.dedup();
+        }
+        let all = seam::seams((&placed, &meets), (&self.half_spaces, &ground));
+        for (collider, (seams, buried)) in self.colliders.iter_mut().zip(all) {
             collider.seams = seams;
+            collider.buried = buried;
         }
     }
 

@@ -257,6 +257,8 @@ pub(super) struct Solid<'a> {
     pub position: Vec3,
     pub orientation: Mat3,
     pub seams: &'a [Seam],
+    /// Edges within neighbors, which nothing reaches.
+    pub buried: &'a [usize],
 }
 
 impl Collider {
@@ -285,6 +287,7 @@ impl Collider {
             position: self.position,
             orientation: self.orientation,
             seams: &self.seams,
+            buried: &self.buried,
         })
     }
 }

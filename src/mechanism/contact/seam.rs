@@ -57,8 +57,12 @@ fn solid(c: &Collider) -> Option<Solid<'_>> {
     c.solid().filter(|_| !cylinder::is_cylinder(c))
 }
 
-/// The seams of every collider.
-pub(super) fn seams(colliders: &[Collider], half_spaces: &[HalfSpace]) -> Vec<Vec<Seam>> {
+/// The seams of every collider, and its edges within neighbors. Of colliders and half-spaces, the colliders of other bodies
+/// that they meet: one that does not meet all that a solid meets is no neighbor of that.
+pub(super) fn seams(
+    (colliders, meets): (&[Collider], &[Vec<usize>]),
+    (half_spaces, ground_meets): (&[HalfSpace], &[Vec<usize>]),
+) -> Vec<(Vec<Seam>, Vec<usize>)> {
     let solids: Vec<Vec<(Vec3, f64)>> = colliders.iter().map(planes).collect();
     let ground: Vec<Vec<(Vec3, f64)>> = half_spaces
         .iter()
@@ -68,36 +72,49 @@ pub(super) fn seams(colliders: &[Collider], half_spaces: &[HalfSpace]) -> Vec<Ve
     let of = |(i, c): (usize, &Collider)| {
         let near = |(k, other): &(usize, &Collider)| {
             let far = (other.position - c.position).norm() - reach(c) - reach(other);
-            *k != i && other.body == c.body && !solids[*k].is_empty() && far < 2.0 * GAP
+            *k != i
+                && other.body == c.body
+                && !solids[*k].is_empty()
+                && far < 2.0 * GAP
+                && meets[i].iter().all(|m| meets[*k].contains(m))
         };
         let others = colliders.iter().enumerate().filter(near);
-        let world = ground.iter().filter(|_| c.body.is_none());
+        let holds = |g: &usize| meets[i].iter().all(|m| ground_meets[*g].contains(m));
+        let world = (0..ground.len()).filter(|g| c.body.is_none() && holds(g));
         let all: Vec<&[(Vec3, f64)]> = others
             .map(|(k, _)| &solids[k][..])
-            .chain(world.map(|g| &g[..]))
+            .chain(world.map(|g| &ground[g][..]))
             .collect();
         match solid(c) {
             Some(s) if !all.is_empty() => of_solid(&s, &all),
-            _ => vec![],
+            _ => (vec![], vec![]),
         }
     };
     colliders.iter().enumerate().map(of).collect()
 }
 
-fn of_solid(s: &Solid, others: &[&[(Vec3, f64)]]) -> Vec<Seam> {
-    let mut found = vec![];
+fn of_solid(s: &Solid, others: &[&[(Vec3, f64)]]) -> (Vec<Seam>, Vec<usize>) {
+    let (mut found, mut buried) = (vec![], vec![]);
     for (edge, e) in s.of.edges.iter().enumerate() {
+        let mut within = 0;
         for [over, side] in [e.faces, [e.faces[1], e.faces[0]]] {
             let [up, out] = [over, side].map(|f| s.orientation * s.of.faces[f].normal);
             let out = (out - up * up.dot(&out)).normalize();
             let along = |by: Vec3| e.ends.map(|v| s.vertex(v) + by);
             // nothing reaches a face that is within a neighbor
-            if covers(along(out * GAP), others) && !covers(along((up - out) * GAP), others) {
+            if !covers(along(out * GAP), others) {
+                continue;
+            }
+            within += 1;
+            if !covers(along((up - out) * GAP), others) {
                 found.push(Seam { edge, over, side });
             }
         }
+        if within == 2 {
+            buried.push(edge);
+        }
     }
-    found
+    (found, buried)
 }
 
 /// Is a segment within the solids, but for gaps?

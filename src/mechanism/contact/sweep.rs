@@ -14,9 +14,11 @@
 //! the body moves, which the distance from an edge, an axis, or a center is not. Convex bodies on both sides of a plane do not
 //! overlap.
 
+use super::ball;
 use super::cylinder;
 use super::manifold::{self, Manifold};
 use super::meeting::{END, Meeting, Part, SLOTS};
+use super::nearest::On;
 use super::seam;
 use super::{Ahead, Collider, Surface};
 use crate::spatial::{Pose, Vec3};
@@ -116,7 +118,13 @@ impl<'a> Sweep<'a> {
         self.moved
     }
 
-    fn is_fast(&self) -> bool {
+    /// Least extent of the thinner one, m.
+    pub fn thickness(&self) -> f64 {
+        2.0 * self.limit() / THICKNESS
+    }
+
+    /// Do they move so far that they may be on the other side of each other?
+    pub fn is_fast(&self) -> bool {
         self.moved > self.limit() && self.moved.is_finite()
     }
 
@@ -299,8 +307,30 @@ impl SupportMap for Core<'_> {
     }
 }
 
+/// Signed distance and unit normal of a point, or a ball, and a polytope, from the first to the second. A point has no radius: if it
+/// rests on a face, the difference of two places has no direction, but the face has a normal.
+fn distance_of_ball(of: Sides, poses: Poses) -> Option<(f64, Vec3)> {
+    let (sides, poses) = ([of.0, of.1], [poses.0, poses.1]);
+    let is_ball = |c: &Collider| matches!(c.surface, Surface::Point | Surface::Sphere(_));
+    let ball = sides.iter().position(|c| is_ball(c))?;
+    let (round, on) = (sides[ball], sides[1 - ball]);
+    if !matches!(on.surface, Surface::Box(_) | Surface::Hull(_)) {
+        return None;
+    }
+    let t = ball::touch(
+        &round.ball(0.0),
+        (on, On::Surface),
+        poses[ball],
+        poses[1 - ball],
+    );
+    Some((t.gap, if ball == 0 { t.normal } else { -t.normal }))
+}
+
 /// Distance of two colliders and the unit normal from the first to the second; none where their cores meet.
 fn distance(of: Sides, poses: Poses) -> Option<(f64, Vec3)> {
+    if let Some(found) = distance_of_ball(of, poses) {
+        return Some(found);
+    }
     let origin = poses.0.point(&of.0.position);
     let core = |of, pose| Core { of, pose, origin };
     let between = poses.1.point(&of.1.position) - origin;

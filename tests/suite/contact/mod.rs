@@ -13,6 +13,7 @@ mod rest;
 mod rolling;
 mod seams;
 mod slide;
+mod thin;
 
 use least_action::dynamics::{Knot, Step, StepStats};
 use least_action::format::{self, Overrides};

@@ -167,3 +167,84 @@ fn what_falls_on_a_thin_table_rests_on_it() {
     }
     none_failed(&failed);
 }
+
+/// A box of the world, or of a body that a fixed joint ties to it.
+fn fixed(of_world: bool, size: [f64; 3]) -> String {
+    let shape = format!("{{ box = {size:?} }}");
+    if of_world {
+        return terrain("thin", &shape, [0.0; 3], 0.5);
+    }
+    format!(
+        "[mechanism.bodies.thin]\nmass = 5.0\nshape = {shape}\ncontacts.c = {{ friction = 0.5, group = \"all\", against = [\"all\"] }}\n\
+         [mechanism.joints.thin]\nkind = \"fixed\"\nchild = \"thin\"\n"
+    )
+}
+
+/// A point has no radius: it touches a face without a distance that has a direction.
+#[test]
+fn points_do_not_pass_thin_walls() {
+    let mut failed = vec![];
+    for integrator in ["maximal", "minimal"] {
+        // joint coordinates have no contacts between bodies
+        for of_world in [true, false]
+            .into_iter()
+            .filter(|w| *w || integrator == "maximal")
+        {
+            for thick in [0.005, 0.01, 0.02] {
+                let wall = fixed(of_world, [thick, 1.0, 1.0]);
+                for step in [0.01, 0.02, 0.03, 0.05, 0.1] {
+                    for phase in 0..4 {
+                        let from = -0.5 * thick - step * (5.0 + f64::from(phase) / 4.0);
+                        let v = [step / H, 0.0, 0.0];
+                        let body = ("\"point\"", [from, 0.01, 0.013], v, [0.0; 3]);
+                        let case = format!("{integrator} {of_world} {thick} {step} {phase}");
+                        match motion(&file(integrator, &wall, &[body])) {
+                            Err(e) => failed.push(format!("{case}: {e}")),
+                            Ok((_, knots)) => {
+                                let over = farthest(&knots) + 0.5 * thick;
+                                if !(-1e-6..OVERLAP).contains(&over) {
+                                    failed.push(format!("{case}: {over:e}"));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    none_failed(&failed);
+}
+
+#[test]
+fn points_rest_on_thin_tables() {
+    let mut failed = vec![];
+    for integrator in ["maximal", "minimal"] {
+        // joint coordinates have no contacts between bodies
+        for of_world in [true, false]
+            .into_iter()
+            .filter(|w| *w || integrator == "maximal")
+        {
+            for (thick, h, height, v) in [
+                (0.005, 0.002, 1.0, 0.0),
+                (0.005, 0.01, 0.5, -3.0),
+                (0.01, 0.02, 1.0, 0.0),
+                (0.02, 0.01, 0.5137, -5.0),
+                (0.02, 0.01, 1.3, -1.0),
+            ] {
+                let table = fixed(of_world, [2.0, 2.0, thick]);
+                let text = format!(
+                    "time_step = {h}\nhorizon = 1.0\nintegrator = \"{integrator}\"\n{table}\
+                     [mechanism.bodies.a]\nmass = 0.3\nshape = {{ sphere = 0.025 }}\nfree = true\n\
+                     contacts.c = {{ shape = \"point\", friction = 0.5, group = \"all\", against = [\"ground\", \"all\"] }}\n\
+                     [initial]\na = {{ position = [0.01, 0.013, {height}], velocity = [0.2, 0.0, {v:?}] }}\n"
+                );
+                let rests = motion(&text).map(|(_, knots)| knots[knots.len() - 1][0].x.z);
+                if !rests.as_ref().is_ok_and(|z| (z - 0.5 * thick).abs() < 1e-6) {
+                    let case = format!("{integrator} {of_world} {thick} {h}");
+                    failed.push(format!("{case}: {rests:?}"));
+                }
+            }
+        }
+    }
+    none_failed(&failed);
+}

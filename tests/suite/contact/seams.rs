@@ -163,3 +163,88 @@ fn a_kerb_stops_what_slides() {
     }
     none_failed(&failed);
 }
+
+/// Staggered bricks: edges that end in the middle of others.
+fn bricks() -> String {
+    let of = |(i, k): (i32, i32)| {
+        let shift = if k % 2 == 0 { 0.0 } else { 0.1 };
+        let at = [0.2 * f64::from(i) + shift, 0.1 * f64::from(k) + 0.1, -0.025];
+        let name = format!("r{}{}", i + 6, k + 2);
+        terrain(&name, "{ box = [0.2, 0.1, 0.05] }", at, 0.0)
+    };
+    let all = (-6..8).flat_map(|i| (-2..3).map(move |k| (i, k)));
+    all.map(of).collect()
+}
+
+/// Edges between neighbors, which nothing reaches, do not stop what lies across them.
+#[test]
+fn staggered_bricks_do_not_stop_what_lies() {
+    let (mut failed, floor) = (vec![], bricks());
+    for shape in ["capsule", "cylinder"] {
+        for across in [0.113, 0.127, 0.15] {
+            for (v, h) in [(3.0, 0.005), (1.0, 0.01), (8.0, 0.01)] {
+                let steps = (1.2_f64 / (v * h)).round();
+                let text = format!(
+                    "time_step = {h}\nhorizon = {}\n{floor}\
+                     [mechanism.bodies.b]\nmass = 1.0\nshape = {{ box = [0.2, 0.2, 0.1] }}\nfree = true\n\
+                     contacts.c = {{ shape = {{ {shape} = {{ radius = 0.05, length = 0.1 }} }}, friction = 0.0 }}\n\
+                     [initial]\nb = {{ position = [-0.6, {across}, 0.05], velocity = [{v:?}, 0.0, 0.0], orientation = {{ rpy = [1.5707963267948966, 0.0, 0.0] }} }}\n",
+                    steps * h
+                );
+                let off = motion(&text).map(|(_, knots)| {
+                    let end = knots[knots.len() - 1][0].x;
+                    (end - Vec3::new(v * h * steps - 0.6, across, 0.05)).norm()
+                });
+                if !off.as_ref().is_ok_and(|off| *off < 1e-6) {
+                    failed.push(format!("{shape} {across} {v} {h}: {off:?}"));
+                }
+            }
+        }
+    }
+    none_failed(&failed);
+}
+
+/// Slabs on bodies that fixed joints tie to the world, beside each other and beside terrain.
+#[test]
+fn balls_keep_their_speed_on_fixed_bodies() {
+    let slab = |name: &str, x: f64| {
+        format!(
+            "[mechanism.bodies.{name}]\nmass = 5.0\ninertia = [1.0, 1.0, 1.0]\n\
+             contacts.a = {{ shape = {{ box = [2.0, 2.0, 0.2] }}, position = [{x:?}, 0.0, -0.1], friction = 0.0, group = \"deck\", against = [\"ball\"] }}\n\
+             [mechanism.joints.{name}]\nkind = \"fixed\"\nchild = \"{name}\"\n"
+        )
+    };
+    let beside = terrain("t", "{ box = [2.0, 2.0, 0.2] }", [1.0, 0.0, -0.1], 0.0);
+    let floors = [
+        slab("z0", -1.0) + &slab("z1", 1.0),
+        beside + &slab("z0", -1.0),
+    ];
+    let mut failed = vec![];
+    for floor in &floors {
+        for (v, h) in [
+            (3.0, 0.005),
+            (1.0, 0.01),
+            (2.7, 0.002),
+            (8.0, 0.01),
+            (0.5, 0.01),
+        ] {
+            let steps = (1.2_f64 / (v * h)).round();
+            let text = format!(
+                "time_step = {h}\nhorizon = {}\n{floor}\
+                 [mechanism.bodies.b]\nmass = 1.0\nshape = {{ sphere = 0.05 }}\nfree = true\n\
+                 contacts.c = {{ friction = 0.0, group = \"ball\", against = [\"deck\", \"ground\"] }}\n\
+                 [initial]\nb = {{ position = [-0.6, 0.1, 0.05], velocity = [{v:?}, 0.0, 0.0] }}\n",
+                steps * h
+            );
+            let knots = motion(&text).map(|(_, knots)| knots);
+            let keeps = knots.map(|x| {
+                let n = x.len();
+                (x[n - 1][0].x.x - x[n - 2][0].x.x) / (h * v) - 1.0
+            });
+            if !keeps.as_ref().is_ok_and(|off| off.abs() < 1e-6) {
+                failed.push(format!("{v} {h}: {keeps:?}"));
+            }
+        }
+    }
+    none_failed(&failed);
+}

@@ -1,0 +1,81 @@
+//! Edges of two polytopes that cross: how far their common normal keeps the solids apart.
+
+use super::manifold::{PARALLEL, Relative, is_closed};
+use super::polytope::Solid;
+use super::seam::Closed;
+
+/// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
+pub(super) fn separating_edges(
+    a: &Solid,
+    b: &Solid,
+    at: &Relative,
+    closed: (Closed, Closed),
+    allowed: impl Fn([usize; 2], bool) -> bool,
+) -> Option<([usize; 2], bool, f64)> {
+    let mut best: Option<([usize; 2], bool, f64)> = None;
+    for (i, e) in a.of.edges.iter().enumerate() {
+        let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
+        let turn = at.0.tr_mul(&e.turn);
+        for (k, o) in b.of.edges.iter().enumerate() {
+            // do the arcs between the normals cross, those of the second mirrored?
+            let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
+            let (cba, dba) = (r.dot(&turn), s.dot(&turn));
+            let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
+            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+                continue;
+            }
+            let Some((against, apart)) = crossing(a, b, at, [i, k]) else {
+                continue;
+            };
+            if best.is_none_or(|(.., most)| apart > most) {
+                let cross = a
+                    .local_edge(i)
+                    .1
+                    .cross(&(at.0 * b.local_edge(k).1))
+                    .normalize();
+                if is_closed((a, b), at, &if against { -cross } else { cross }, closed) {
+                    continue;
+                }
+                if !allowed([i, k], against) {
+                    continue;
+                }
+                best = Some(([i, k], against, apart));
+            }
+        }
+    }
+    best
+}
+
+/// Of two edges that cross between their ends: is the normal out of `a` against their product, and how far are they apart?
+fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(bool, f64)> {
+    let (p, u, own) = a.local_edge(i);
+    let (q, v, other) = b.local_edge(k);
+    let (q, v) = (at.0 * q + at.1, at.0 * v);
+    let cross = u.cross(&v);
+    let square = cross.norm_squared();
+    if square < PARALLEL * PARALLEL {
+        return None;
+    }
+    let span = q - p;
+    let (cosine, across) = (u.dot(&v), v.dot(&span));
+    let s = (u.dot(&span) - cosine * across) / square;
+    let t = cosine * s - across;
+    if s < 0.0 || s > own || t < 0.0 || t > other {
+        return None;
+    }
+    let against = cross.dot(&(p - a.of.inside)) < 0.0;
+    let apart = cross.dot(&span) / square.sqrt();
+    Some((against, if against { -apart } else { apart }))
+}
+
+/// Gap of two edges on the side of the first that `against` says, with the second solid so placed, m; none if they are parallel.
+pub(super) fn edge_gap(
+    (a, b): (&Solid, &Solid),
+    at: &Relative,
+    (edges, against): ([usize; 2], bool),
+) -> Option<f64> {
+    let ((p, u, _), (q, v, _)) = (a.local_edge(edges[0]), b.local_edge(edges[1]));
+    let n = u.cross(&(at.0 * v)).try_normalize(PARALLEL)?;
+    let apart = n.dot(&(at.0 * q + at.1 - p));
+    Some(if against { -apart } else { apart })
+}
