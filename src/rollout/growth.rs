@@ -147,14 +147,17 @@ impl Balance {
 
     /// Energy from contacts, friction and dampers, which can only take some, that is large against all else in play.
     fn gain(&self) -> Option<Unexplained> {
-        let mut least = f64::INFINITY;
+        let mut least = [f64::INFINITY; 2];
         let gains: Vec<f64> = (0..self.kinetic.len())
             .map(|k| {
                 let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
                 // contacts hold what the actuators' forces do within half a step
-                let passive = passive + self.unresolved[k];
-                least = least.min(passive);
-                passive - least
+                let works = [passive, passive + self.unresolved[k]];
+                let rises = works.iter().zip(&mut least).map(|(work, least)| {
+                    *least = least.min(*work);
+                    work - *least
+                });
+                rises.fold(f64::INFINITY, f64::min)
             })
             .collect();
         self.sustained(|k, play| {

@@ -139,7 +139,7 @@ fn with(name: &str, integrator: &str) -> Model {
 }
 
 fn solved(m: &Model) -> Solution {
-    Solve::new(&m.extended(), &m.problem)
+    Solve::new(&m.system, &m.problem)
         .with_options(m.options.ddp())
         .run()
         .expect("no argmin error")

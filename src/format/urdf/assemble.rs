@@ -442,6 +442,7 @@ impl<'a> Assembly<'a> {
         b.actuators.extend(import.actuators.clone());
         self.meet_held(&held)?;
         self.leave_out_idle();
+        self.spare_tied(&held);
         self.exclude()?;
         let b = &self.builder;
         if b.bodies.is_empty() {

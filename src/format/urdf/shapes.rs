@@ -173,32 +173,41 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Shapes that the world holds and those of [import.self_contacts] collide by either's mask, but not with bodies on joints of
-    /// the world.
+    /// Shapes that the world holds and those of [import.self_contacts] collide by either's mask.
     pub(super) fn meet_held(&mut self, held: &[String]) -> Result<(), FormatError> {
         let masks = self.self_groups()?;
+        let b = &mut self.builder;
+        for name in held {
+            let own = &b.terrain[name].group;
+            let mask = masks.values().find(|(group, _)| group == own);
+            let mask = mask.map_or(&[][..], |(_, against)| against);
+            for c in b.bodies.values_mut().flat_map(|o| o.contacts.values_mut()) {
+                if mask.contains(&c.group) && !c.against.contains(own) {
+                    c.against.push(own.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shapes that the world holds do not collide with bodies on joints of the world.
+    pub(super) fn spare_tied(&mut self, held: &[String]) {
         let b = &mut self.builder;
         let on_world = |body: &str| {
             let mut joints = b.joints.values().filter(|j| j.kind != JointKind::Floating);
             joints.any(|j| j.parent == "world" && j.child == body)
         };
-        let tied: Vec<String> = b.bodies.keys().filter(|n| on_world(n)).cloned().collect();
-        for name in held {
-            let own = b.terrain[name].group.clone();
-            let mask = masks.values().find(|(group, _)| *group == own);
-            let mask = mask.map_or(&[][..], |(_, against)| against);
-            for c in b.bodies.values_mut().flat_map(|o| o.contacts.values_mut()) {
-                if mask.contains(&c.group) && !c.against.contains(&own) {
-                    c.against.push(own.clone());
-                }
-            }
-            let touch = tied
-                .iter()
-                .filter(|body| !b.bodies[*body].contacts.is_empty());
-            let pairs = touch.map(|body| [name.clone(), body.clone()]);
-            b.excluded_pairs.extend(pairs);
-        }
-        Ok(())
+        let touch = b
+            .bodies
+            .iter()
+            .filter(|(_, spec)| !spec.contacts.is_empty());
+        let tied = touch.filter(|(body, _)| on_world(body));
+        let tied: Vec<String> = tied.map(|(body, _)| body.clone()).collect();
+        let pairs = held
+            .iter()
+            .flat_map(|name| tied.iter().map(move |body| [name, body]));
+        b.excluded_pairs
+            .extend(pairs.map(|pair| pair.map(String::clone)));
     }
 
     /// The group of every link that [import.self_contacts] takes, and the groups that it collides with.

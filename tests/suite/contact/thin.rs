@@ -122,7 +122,8 @@ fn thin_plates_do_not_gain_energy() {
             .collect();
         overlaps += usize::from(least < -1e-6);
         let last = all[all.len() - 1];
-        if last > all[0] {
+        // what never meets turns on at the same energy, but for rounding
+        if last > all[0] * (1.0 + 1e-9) {
             failed.push(format!("{seed}: {last:e} of {} J", all[0]));
         }
     }

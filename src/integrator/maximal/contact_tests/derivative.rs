@@ -268,7 +268,8 @@ fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
             errors.0, errors.1
         );
         eprintln!("{text}");
-        let limit = if name.contains("slapping") {
+        // points of rims are stored to 1/16384 of a turn: differences see them change where an end comes down flat
+        let limit = if name.contains("slapping") || name == "cylinder on box" {
             1e-5
         } else {
             1e-6
