@@ -24,8 +24,8 @@ const FINE: f64 = 0.01;
 /// between them and none at all lies what the instants of impacts do.
 const LEAST_POWER: f64 = 0.7;
 
-/// A time step smaller than this one by more than so many times is not named: that is too far for what two halvings tell.
-const FARTHEST: f64 = 20.0;
+/// Share of the motion above which an error no longer falls with a power of the time step: the ends have little to do with each other.
+const FAR: f64 = 0.2;
 
 /// `h omega` of a swing above which it is coarse, and from which on it is unstable.
 const COARSE: f64 = 1.0;
@@ -161,24 +161,21 @@ impl Quality {
             (Some(fine), _) => format!(
                 "so the time step of {h} s is coarse; about {fine} s is needed for {percent} %"
             ),
-            (None, Some(_)) => "and hardly less at a quarter: the motion is unstable or its impacts move, so no time step is known to be small enough; play it back with feedback".to_owned(),
+            (None, Some(_)) => "and which time step is small enough is not known: the motion is unstable or its impacts move; play it back with feedback".to_owned(),
             (None, None) => format!("so the time step of {h} s is coarse; take a smaller one"),
         }
     }
 
     /// The time step that is small enough if this one is not, rounded down to one digit: the end's error falls to [`FINE`] with the
-    /// power of the step that is seen between half and quarter, at most `order`. None where it hardly falls, or it is far.
+    /// power of the step that is seen between half and quarter, at most `order`. None where it hardly falls, or the ends are far apart.
     fn fine_step(&self) -> Option<f64> {
         let share = self.share().filter(|s| *s > FINE)?;
         let fall = self.moved.ok()?.distance / self.further?.distance;
         let power = fall.log2().min(self.order);
-        if power < LEAST_POWER {
+        if power < LEAST_POWER || share > FAR {
             return None;
         }
         let h = self.time_step * (FINE / share).powf(1.0 / power);
-        if h * FARTHEST < self.time_step {
-            return None;
-        }
         let digit = 10f64.powf(h.log10().floor());
         Some(((h / digit).floor() * digit * 1e12).round() / 1e12)
     }

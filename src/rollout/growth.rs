@@ -7,6 +7,11 @@ use crate::mechanism::Motion;
 /// share `(h omega)^2/4`: a quarter where it is coarse, `h omega = 1`, half at 1.4, all where it becomes unstable, at 2. A smaller
 /// value fails coarse results, which a warning suffices for; above 1, unstable springs may pass.
 const UNEXPLAINED: f64 = 0.5;
+/// Gain by contacts, friction and dampers, in parts of the energy in play before, that is a failure at once: a body that is shot out of
+/// another one may lose what it gained at its next impact.
+const AT_ONCE: f64 = 2.0;
+/// Gain that is rounding where nothing is in play, J.
+const UNSEEN: f64 = 1e-9;
 /// Knots in sequence at which the error must be that large: what is small at first, before much is in play, may settle.
 const SUSTAINED: usize = 8;
 /// Steps of the shortest windows in which the error is compared with the energy in play in that window alone; longer ones are
@@ -145,10 +150,10 @@ impl Balance {
         })
     }
 
-    /// Energy from contacts, friction and dampers, which can only take some, that is large against all else in play.
-    fn gain(&self) -> Option<Unexplained> {
+    /// What contacts, friction and dampers gave until each knot since they had taken most, J. They can only take energy.
+    fn gains(&self) -> Vec<f64> {
         let mut least = [f64::INFINITY; 2];
-        let gains: Vec<f64> = (0..self.kinetic.len())
+        (0..self.kinetic.len())
             .map(|k| {
                 let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
                 // contacts hold what the actuators' forces do within half a step
@@ -159,12 +164,32 @@ impl Balance {
                 });
                 rises.fold(f64::INFINITY, f64::min)
             })
-            .collect();
-        self.sustained(|k, play| {
+            .collect()
+    }
+
+    /// A gain that is large against all else in play, for several knots or by far.
+    fn gain(&self) -> Option<Unexplained> {
+        let gains = self.gains();
+        let mut play = InPlay::default();
+        let at_once = (0..gains.len()).find_map(|knot| {
+            // until the knot before
+            let (gain, in_play) = (gains[knot], play.driven());
+            play.add(self, knot);
+            let is_large = gain > AT_ONCE * in_play + self.floor(&play) + UNSEEN;
+            is_large.then_some(Unexplained {
+                knot,
+                cause: Cause::Gain { gain, in_play },
+            })
+        });
+        let sustained = self.sustained(|k, play| {
             let (gain, in_play) = (gains[k], play.driven());
-            let is_large = gain > UNEXPLAINED * in_play + self.floor(play);
+            let is_large = gain > UNEXPLAINED * in_play + self.floor(play) + UNSEEN;
             is_large.then_some(Cause::Gain { gain, in_play })
-        })
+        });
+        [at_once, sustained]
+            .into_iter()
+            .flatten()
+            .min_by_key(|u| u.knot)
     }
 
     /// Windows in whose second half the error stays away from all errors in the first quarter, by more than was in play in the

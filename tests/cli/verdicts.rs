@@ -324,7 +324,8 @@ fn a_coarse_time_step_is_told_with_one_that_is_small_enough() {
     folder.write("coarse.toml", &long);
     let run = folder.run(&["solve", "coarse.toml"]).ended(0);
     assert!(
-        run.out.contains("no time step is known to be small enough"),
+        run.out
+            .contains("which time step is small enough is not known"),
         "{}",
         run.out
     );

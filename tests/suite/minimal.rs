@@ -139,10 +139,17 @@ fn with(name: &str, integrator: &str) -> Model {
 }
 
 fn solved(m: &Model) -> Solution {
-    Solve::new(&m.system, &m.problem)
-        .with_options(m.options.ddp())
-        .run()
-        .expect("no argmin error")
+    let options = m.options.ddp();
+    // extended where something is decided beside the controls
+    let solution = if m.problem.parameter_bounds.is_empty() {
+        let solve = Solve::new(&m.system, &m.problem);
+        solve.with_options(options).run()
+    } else {
+        let system = m.extended();
+        let solve = Solve::new(&system, &m.problem);
+        solve.with_options(options).run()
+    };
+    solution.expect("no argmin error")
 }
 
 /// Shipped problems without loops have the same optimum, two through contact among them.
