@@ -42,6 +42,8 @@ pub struct Quality {
     motion: f64,
     /// Length of the intervals, s: the largest.
     time_step: f64,
+    /// s
+    duration: f64,
     /// What the controls do then, and the order of the error: a policy that acts more often is late by less, of first order.
     controls: &'static str,
     order: f64,
@@ -96,6 +98,7 @@ impl Quality {
             further: halves.further,
             motion: longest,
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
+            duration: t.intervals.iter().sum(),
             controls,
             order,
             has_policy: model.policy.halved().is_some(),
@@ -177,7 +180,15 @@ impl Quality {
         }
         let h = self.time_step * (FINE / share).powf(1.0 / power);
         let digit = 10f64.powf(h.log10().floor());
-        Some(((h / digit).floor() * digit * 1e12).round() / 1e12)
+        let round = |digits: f64| (digits * digit * 1e12).round() / 1e12;
+        let largest = (h / digit).floor();
+        // one that the duration is a whole number of, where there is one
+        let mut below = (1..=largest as u32).rev().map(|digits| round(digits.into()));
+        let divides = |step: &f64| {
+            let count = self.duration / step;
+            (count - count.round()).abs() < 1e-9 * count
+        };
+        Some(below.find(divides).unwrap_or(round(largest)))
     }
 }
 
