@@ -183,7 +183,9 @@ impl Quality {
         let round = |digits: f64| (digits * digit * 1e12).round() / 1e12;
         let largest = (h / digit).floor();
         // one that the duration is a whole number of, where there is one
-        let mut below = (1..=largest as u32).rev().map(|digits| round(digits.into()));
+        let mut below = (1..=largest as u32)
+            .rev()
+            .map(|digits| round(digits.into()));
         let divides = |step: &f64| {
             let count = self.duration / step;
             (count - count.round()).abs() < 1e-9 * count
