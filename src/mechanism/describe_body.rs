@@ -185,7 +185,7 @@ impl BodySpec {
             return Err(err(
                 "inertia",
                 format!("inertia of body `{name}` is not symmetric"),
-                "give a symmetric matrix about the centre of mass",
+                "give a symmetric matrix about the center of mass",
             ));
         }
         let m = inertia.symmetric_eigenvalues();

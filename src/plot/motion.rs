@@ -470,7 +470,7 @@ fn trace_legend(
 ) -> Vec<Row> {
     let name = recording.bodies.get(body).map_or("", String::as_str);
     let place = match point {
-        [0.0, 0.0, 0.0] => "its centre of mass".to_owned(),
+        [0.0, 0.0, 0.0] => "its center of mass".to_owned(),
         p => format!("its point {} m", p.map(|v| number(v, 3)).join(", ")),
     };
     let mut rows = vec![(Some(ink.into()), format!("path of {name}"))];
