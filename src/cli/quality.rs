@@ -349,7 +349,8 @@ impl Halves {
     }
 }
 
-/// Simulates with every interval in so many parts, under the same controls, or the same policy if `dynamics` are under one.
+/// Simulates a trajectory again, with every interval divided into `parts`. The controls are the same; `dynamics` under a policy have the
+/// same policy.
 fn divided<D: Observe>(
     dynamics: &D,
     model: &Model,

@@ -15,10 +15,10 @@ use crate::mechanism::{Contact, Meeting, TURN};
 
 /// How far the lowest point of a rim may be below a plane, m: half of what all shapes are held to.
 const BELOW: f64 = 5e-10;
-/// Angle, parts of a turn (0.1 rad), within which a point is moved rather than another one added: two that are that near to each other carry
-/// as one, and the step would lose digits to what tells them apart.
+/// Angle, in parts of a turn (0.1 rad). If the lowest point is nearer than this to a point that is held, that point moves there. Two
+/// points so close would have nearly equal rows, and the matrix of the step would be badly conditioned.
 const NEAR: u16 = TURN / 64;
-/// Exchanges in which points are moved: where it does not converge so, they are added, which always does.
+/// Exchanges in which points may move. After them points are only replaced, which always converges.
 const MOVES: usize = 10;
 /// Exchanges of a step at most: each about halves the angle to the true lowest point where two points beside it carry, and from a quarter
 /// of a turn 11 of them lead to the spacing of stored angles.
@@ -40,7 +40,7 @@ impl Memory {
         4.0 * f64::EPSILON / self.interval
     }
 
-    /// Writes which points were exchanged, behind all other unknowns; zeros where none was.
+    /// Writes the exchanged points at the end of the unknowns `y`, and zero for each point that is still the one found at the knot.
     pub(super) fn write_places(&self, y: &mut [f64], layout: &Layout) {
         let first = layout.rim_points().start - layout.rows;
         for (i, y) in layout.rims.iter().flatten().zip(&mut y[first..]) {

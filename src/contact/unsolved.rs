@@ -42,7 +42,7 @@ impl Layout {
         })
     }
 
-    /// Rows and unknowns, behind those of the law, that say which points of rims are held: each is its own.
+    /// Rows of the stored points of rims. They come after those of the contact law, and each has its own unknown.
     pub(crate) fn own_rows(&self) -> std::ops::Range<usize> {
         self.rim_points()
     }

@@ -131,9 +131,9 @@ impl Layout {
         [read, all]
     }
 
-    /// Begins the work at the knot that was read last. `stands` tells which elements have stood since the start, and is made there.
-    /// `y` are the unknowns of the step from it over the interval `h`, empty at the
-    /// end, and `after` the velocities of that; `dim` is the length of rows.
+    /// Begins the work of what touches at a knot, after the velocities there were read. `y` are the unknowns of the step from the knot,
+    /// empty at the last one, `after` the velocities over its interval `h`, and `dim` the length of rows. At the start of a
+    /// trajectory `stands` is empty; it then keeps which elements have been loaded at every knot so far.
     pub(crate) fn begin_work(
         &self,
         w: &View,
@@ -169,7 +169,7 @@ impl Layout {
         }
     }
 
-    /// Adds the wrenches of so many impulses of the elements to the bodies' rows.
+    /// Adds the wrenches of the elements' impulses to the rows of the bodies.
     fn exert(&self, memory: &Memory, impulses: &[[f64; 3]], rows: &mut [f64]) {
         for ((e, slot), part) in memory.elements.iter().zip(&self.slots).zip(impulses) {
             for (row, size) in e.rows().into_iter().zip(part) {

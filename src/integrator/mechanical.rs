@@ -119,9 +119,9 @@ pub trait Mechanical: Dynamics + Sized {
         y: &mut [f64],
     );
 
-    /// Work of contacts, limits and joint friction at the knot that was read last; `None` of a mechanism without them. `stands`
-    /// tells which of them have stood since the start; it is empty there. The memory is then no longer that of what was read, but for
-    /// its data.
+    /// Work of contacts, limits and joint friction at a knot, after the velocities there were read; `None` of a mechanism without them.
+    /// At the start of a trajectory `stands` is empty; it then keeps which of them have been loaded at every knot so far. Of what the
+    /// memory holds of the read-out, only the data of the knot stay.
     ///
     /// # Errors
     /// When the joints' rows at the knot cannot be solved for.

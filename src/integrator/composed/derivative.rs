@@ -136,6 +136,28 @@ impl<S: Mechanical> Composed<S> {
 }
 
 /// The stages' equations below each other. A stage sees the unknowns of those before it through its state.
+impl<S: Mechanical> Composed<S> {
+    /// Visits the parts of a step that need not be solved, each with its share of `out`. Only the last part has the step's end.
+    fn visit_unsolved(
+        &self,
+        at: &UnsolvedStep,
+        w: &mut ComposedWork<S::Work>,
+        out: &mut [f64],
+        mut each: impl FnMut(&UnsolvedStep, &mut S::Work, &mut [f64]) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
+        let n = self.inner_dims.ny;
+        let last = self.shares.len() - 1;
+        let ComposedWork { own, between, .. } = w;
+        self.visit(&at.start, own, between, |i, here, w| {
+            let step = UnsolvedStep {
+                start: *here,
+                end: at.end.filter(|_| i == last),
+            };
+            each(&step, w, &mut out[n * i..n * (i + 1)])
+        })
+    }
+}
+
 impl<S: Mechanical> Equations for Composed<S> {
     fn check_equations(&self) -> Result<(), String> {
         self.inner.check_equations()
@@ -205,16 +227,7 @@ impl<S: Mechanical> Equations for Composed<S> {
         w: &mut Self::Work,
         y: &mut [f64],
     ) -> Result<(), StepError> {
-        let n = self.inner_dims.ny;
-        let last = self.shares.len() - 1;
-        let ComposedWork { own, between, .. } = w;
-        self.visit(&at.start, own, between, |i, here, w| {
-            let step = UnsolvedStep {
-                start: *here,
-                end: at.end.filter(|_| i == last),
-            };
-            self.inner.centre(&step, w, &mut y[n * i..n * (i + 1)])
-        })
+        self.visit_unsolved(at, w, y, |step, w, y| self.inner.centre(step, w, y))
     }
 
     fn copies(&self) -> Vec<(usize, usize)> {
@@ -241,16 +254,7 @@ impl<S: Mechanical> Equations for Composed<S> {
         w: &mut Self::Work,
         r: &mut [f64],
     ) -> Result<(), StepError> {
-        let n = self.inner_dims.ny;
-        let last = self.shares.len() - 1;
-        let ComposedWork { own, between, .. } = w;
-        self.visit(&at.start, own, between, |i, here, w| {
-            let step = UnsolvedStep {
-                start: *here,
-                end: at.end.filter(|_| i == last),
-            };
-            self.inner.residual(&step, w, &mut r[n * i..n * (i + 1)])
-        })
+        self.visit_unsolved(at, w, r, |step, w, r| self.inner.residual(step, w, r))
     }
 
     fn advance(

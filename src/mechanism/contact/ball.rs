@@ -1,6 +1,6 @@
 //! A ball of one body on a point, segment or box of another: what all pairs of colliders come down to.
 //!
-//! With the ball's centre at `z` in the other body's frame, `q(z)` the nearest point of the other's core, `m(z)` the
+//! With the ball's center at `z` in the other body's frame, `q(z)` the nearest point of the other's core, `m(z)` the
 //! outward normal there, radii `r1` of the ball and `r2` about the core: `phi = m.(z - q) - r1 - r2`; the common point is
 //! the middle of the gap, `(z + q + m (r2 - r1))/2`; the normal from the ball to the other body is `-m`.
 
@@ -76,10 +76,10 @@ impl Collider {
 /// What a ball is nearest to.
 type Other<'a> = (&'a Collider, On);
 
-/// Where the ball's centre is in the other body's frame, and what is nearest to it in the collider's.
+/// Where the ball's center is in the other body's frame, and what is nearest to it in the collider's.
 #[inline]
 fn meet(ball: &Ball, (on, part): Other, a: &Pose, b: &Pose) -> (Vec3, Nearest) {
-    let z = b.r.tr_mul(&(a.point(&ball.centre) - b.x));
+    let z = b.r.tr_mul(&(a.point(&ball.center) - b.x));
     let y = on.orientation.tr_mul(&(z - on.position));
     let near = match part {
         On::Surface => on.surface.nearest(&y),
@@ -128,7 +128,7 @@ pub(super) fn slope(ball: &Ball, (on, part): Other, a: &Pose, b: &Pose) -> Touch
     let c = (z + q + m * spread) * 0.5;
     let (normal, point) = (b.r * m_by, b.r * c_by);
     let (by_dx, point_by_dx) = (normal * b.r.transpose(), point * b.r.transpose());
-    let arm = times_skew(&a.r, &ball.centre);
+    let arm = times_skew(&a.r, &ball.center);
     TouchSlope {
         normal: [
             (-by_dx, by_dx * arm),

@@ -113,7 +113,7 @@ pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
 fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2])> {
     match (&of.0.surface, &of.1.surface) {
         (Surface::Capsule { .. }, Surface::Capsule { .. }) => {
-            let ends = |c: &Collider| [-1.0, 1.0].map(|along| c.ball(along).centre);
+            let ends = |c: &Collider| [-1.0, 1.0].map(|along| c.ball(along).center);
             let ([a, b], [c, d]) = (ends(of.0), ends(of.1));
             vec![
                 ([" -", ""], [a, middle[1]]),
@@ -263,7 +263,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
     let at_place = Slot::Ball {
         side: 0,
         ball: Ball {
-            centre: of.0.position,
+            center: of.0.position,
             radius: 0.0,
         },
         on: On::Place,
@@ -331,7 +331,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
         } => {
             let side = usize::from(side);
             let ball = Ball {
-                centre: cylinder::rim_point([of.0, of.1][side], up, part).1,
+                center: cylinder::rim_point([of.0, of.1][side], up, part).1,
                 radius: 0.0,
             };
             let on = On::Face(face);
@@ -340,7 +340,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
         Meeting::Vertex { side, vertex, face } => Slot::Ball {
             side,
             ball: Ball {
-                centre: polytope(side).vertex(vertex),
+                center: polytope(side).vertex(vertex),
                 radius: 0.0,
             },
             on: On::Face(face),
@@ -501,6 +501,6 @@ pub(super) fn by_size(
         return ball::by_size(&ball, (other, on), axis, (p, q));
     }
     // an end of a capsule, a corner of a box
-    let arm = own.orientation.tr_mul(&(ball.centre - own.position))[axis];
+    let arm = own.orientation.tr_mul(&(ball.center - own.position))[axis];
     (arm != 0.0).then(|| moved(Vec3::ith(axis, 0.5_f64.copysign(arm))))
 }

@@ -81,7 +81,7 @@ impl Collider {
             _ => 0.0,
         };
         Ball {
-            centre: self.position + self.orientation.column(2) * (half * along),
+            center: self.position + self.orientation.column(2) * (half * along),
             radius: self.surface.radius(),
         }
     }

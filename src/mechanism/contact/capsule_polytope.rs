@@ -72,7 +72,7 @@ impl Roles<'_> {
         let end = |along: f64| at(c, self.of[c].ball(along), On::Edge(edge));
         let corner = |v: usize| {
             let ball = Ball {
-                centre: solid.vertex(v),
+                center: solid.vertex(v),
                 radius: 0.0,
             };
             at(o, ball, On::Surface)

@@ -20,7 +20,7 @@ use std::f64::consts::TAU;
 /// What of a collider touches.
 enum Part {
     Ball(Ball),
-    /// A cylinder's: centre and axis, body frame, and radius.
+    /// A cylinder's: center and axis, body frame, and radius.
     Rim(Vec3, Vec3, f64),
 }
 
@@ -97,7 +97,7 @@ pub(super) fn end(c: &Collider, feature: usize) -> Option<usize> {
 #[inline]
 fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
     let axis = |k: usize| c.orientation.column(k);
-    let (centre, radius) = match &c.surface {
+    let (center, radius) = match &c.surface {
         _ if *held == Meeting::Apart => (c.position, 0.0),
         Surface::Point => (c.position, 0.0),
         Surface::Sphere(r) => (c.position, *r),
@@ -111,21 +111,21 @@ fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
             (c.position + corner, 0.0)
         }
         Surface::Cylinder { radius, length } => {
-            let centre = c.position + axis(2) * (side(feature, 0) * length);
+            let center = c.position + axis(2) * (side(feature, 0) * length);
             if feature < RIMS && !matches!(held, Meeting::OnRim(_)) {
-                return Part::Rim(centre, axis(2).into(), *radius);
+                return Part::Rim(center, axis(2).into(), *radius);
             }
             let out = c.orientation * quarter(feature, held);
-            (centre + out * *radius, 0.0)
+            (center + out * *radius, 0.0)
         }
         Surface::Heights(_) => unreachable!("a height field is the world's"),
         Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),
     };
-    Part::Ball(Ball { centre, radius })
+    Part::Ball(Ball { center, radius })
 }
 
 impl Collider {
-    /// The parts that may touch a half-space: what tells them apart, and the arm of each from the centre of mass, body
+    /// The parts that may touch a half-space: what tells them apart, and the arm of each from the center of mass, body
     /// frame.
     pub(crate) fn features(&self) -> Vec<(String, Vec3)> {
         let signs = |n: usize, f: usize| {
@@ -150,8 +150,8 @@ impl Collider {
                     label = (f + 1).to_string();
                 }
                 let arm = match part(self, f, &Meeting::Surfaces) {
-                    Part::Ball(b) => b.centre,
-                    Part::Rim(centre, ..) => centre,
+                    Part::Ball(b) => b.center,
+                    Part::Rim(center, ..) => center,
                 };
                 (label, arm)
             })
@@ -203,14 +203,14 @@ pub(super) fn ball(c: &Collider, feature: usize) -> Option<Ball> {
     }
 }
 
-/// The rim that a feature is or is fixed on, where that is one: centre, axis and radius, body frame.
+/// The rim that a feature is or is fixed on, where that is one: center, axis and radius, body frame.
 pub(super) fn rim(c: &Collider, feature: usize) -> Option<(Vec3, Vec3, f64)> {
     if !matches!(c.surface, Surface::Cylinder { .. }) {
         return None;
     }
     match part(c, feature % RIMS, &Meeting::Surfaces) {
         Part::Ball(_) => None,
-        Part::Rim(centre, axis, radius) => Some((centre, axis, radius)),
+        Part::Rim(center, axis, radius) => Some((center, axis, radius)),
     }
 }
 
@@ -225,7 +225,7 @@ pub(super) fn fixed_by_radius(c: &Collider, feature: usize, held: &Meeting) -> O
 #[inline]
 pub(super) fn arm(c: &Collider, feature: usize, held: &Meeting) -> Option<Vec3> {
     match part(c, feature, held) {
-        Part::Ball(ball) => Some(ball.centre),
+        Part::Ball(ball) => Some(ball.center),
         Part::Rim(..) => None,
     }
 }
@@ -237,8 +237,8 @@ pub(super) type What<'a> = (&'a Collider, usize, &'a Meeting);
 pub(super) fn touch(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> Touch {
     let n = ground.normal;
     let point = match part(c, feature, held) {
-        Part::Ball(ball) => b.point(&ball.centre) - n * ball.radius,
-        Part::Rim(centre, a, r) => b.point(&centre) - circle(&n, &(b.r * a), r),
+        Part::Ball(ball) => b.point(&ball.center) - n * ball.radius,
+        Part::Rim(center, a, r) => b.point(&center) - circle(&n, &(b.r * a), r),
     };
     Touch {
         gap: n.dot(&point) - ground.offset,
@@ -250,10 +250,10 @@ pub(super) fn touch(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> T
 pub(super) fn slope(ground: &HalfSpace, (c, feature, held): What, b: &Pose) -> TouchSlope {
     let mut out = TouchSlope::default();
     let by_dphi = match part(c, feature, held) {
-        Part::Ball(ball) => -times_skew(&b.r, &ball.centre),
-        Part::Rim(centre, axis, r) => {
+        Part::Ball(ball) => -times_skew(&b.r, &ball.center),
+        Part::Rim(center, axis, r) => {
             let by = circle_slope(&ground.normal, &(b.r * axis), r).1;
-            by * times_skew(&b.r, &axis) - times_skew(&b.r, &centre)
+            by * times_skew(&b.r, &axis) - times_skew(&b.r, &center)
         }
     };
     out.point[1] = (Mat3::identity(), by_dphi);

@@ -233,7 +233,7 @@ impl Heights {
         ball: &Ball,
         (a, b): (&Pose, &Pose),
     ) -> [Meeting; FACETS] {
-        let y = Self::local(ground, a, &b.point(&ball.centre));
+        let y = Self::local(ground, a, &b.point(&ball.center));
         if ball.radius > 0.0 {
             self.around(&y, ball.radius)
         } else {
@@ -277,7 +277,7 @@ impl Heights {
         ground.orientation.tr_mul(&(z - ground.position))
     }
 
-    /// What of it a rim meets: that of its lowest point above the triangle below its centre.
+    /// What of it a rim meets: that of its lowest point above the triangle below its center.
     pub(super) fn search_rim(
         &self,
         ground: &Collider,

@@ -138,7 +138,7 @@ pub struct Collider {
     pub body: Option<usize>,
     /// What touches.
     pub surface: Surface,
-    /// Place on the body, from the centre of mass, body frame, m; in the world.
+    /// Place on the body, from the center of mass, body frame, m; in the world.
     pub position: Vec3,
     /// Orientation on the body: collider frame -> body frame.
     pub orientation: Mat3,

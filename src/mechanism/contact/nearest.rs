@@ -1,24 +1,24 @@
-//! A ball, and the point of another body's core that is nearest to its centre.
+//! A ball, and the point of another body's core that is nearest to its center.
 
 use super::Surface;
 use crate::spatial::{Mat3, Vec3};
 
-/// A ball on a body: its centre from the centre of mass, body frame, and its radius, m.
+/// A ball on a body: its center from the center of mass, body frame, and its radius, m.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ball {
-    pub centre: Vec3,
+    pub center: Vec3,
     pub radius: f64,
 }
 
-/// The point of a core nearest to a ball's centre, collider frame.
+/// The point of a core nearest to a ball's center, collider frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nearest {
     pub point: Vec3,
     /// Outward unit normal.
     pub normal: Vec3,
-    /// How the point follows the centre.
+    /// How the point follows the center.
     pub follows: Mat3,
-    /// `1/|z - q|` where the normal turns as the centre moves; zero where it does not.
+    /// `1/|z - q|` where the normal turns as the center moves; zero where it does not.
     pub curvature: f64,
     /// About the point, m.
     pub radius: f64,

@@ -1,6 +1,6 @@
 //! Circles of bodies, rims of cylinders, on a plane, a line or a circle of another body.
 //!
-//! A part of a body is seen by its support along a unit normal `n`, from the first body to the second. A circle with centre
+//! A part of a body is seen by its support along a unit normal `n`, from the first body to the second. A circle with center
 //! `c`, axis `a` and radius `r` has `n.c + sigma(n)`,
 //!
 //! ```text
@@ -24,7 +24,7 @@ use super::sway::Sway;
 use crate::spatial::{Mat3, Pose, Vec3, times_skew};
 use nalgebra::{Matrix2, Matrix3x2, Vector2};
 
-/// `e`, about the tilt in rad at which the point is halfway from the rim to its centre.
+/// `e`, about the tilt in rad at which the point is halfway from the rim to its center.
 pub(super) const SMOOTH: f64 = 1e-4;
 
 /// What a part is.
@@ -48,7 +48,7 @@ pub(super) struct Part {
     pub about: f64,
 }
 
-/// A smoothed circle along a unit normal: `rho`, `S` and `k`, and the support point from its centre.
+/// A smoothed circle along a unit normal: `rho`, `S` and `k`, and the support point from its center.
 #[inline]
 pub(super) fn circle(n: &Vec3, a: &Vec3, r: f64) -> (Vec3, f64, f64, Vec3) {
     // n - a (n.a) without its cancellation, which 1/S would magnify

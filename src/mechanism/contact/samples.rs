@@ -33,7 +33,7 @@ pub(super) fn hull() -> Surface {
     Surface::Hull(Hull::new(&points).expect("it spans a volume"))
 }
 
-/// A free body with one contact, turned and off the centre of mass.
+/// A free body with one contact, turned and off the center of mass.
 pub(super) fn body(s: &mut Source, shape: Surface, friction: f64) -> BodySpec {
     let mut contact = ContactSpec::new(friction)
         .shape(shape)

@@ -218,7 +218,7 @@ pub(super) fn meeting(
 ) -> Option<Meeting> {
     let s = solid(on)?;
     let local = |p: [&Pose; 2]| {
-        let z = p[1].r.tr_mul(&(p[0].point(&ball.centre) - p[1].x));
+        let z = p[1].r.tr_mul(&(p[0].point(&ball.center) - p[1].x));
         on.orientation.tr_mul(&(z - on.position))
     };
     let (y, then) = (local(now), local(next));

@@ -1,4 +1,4 @@
-//! Balls and points on a box of another body: the distance to the box, negative with the centre inside, less the radius.
+//! Balls and points on a box of another body: the distance to the box, negative with the center inside, less the radius.
 //!
 //! Outside it is once continuously differentiable; inside, where the nearest face changes, it has a kink.
 

@@ -3,7 +3,7 @@
 use super::nearest::{Nearest, along, apart};
 use crate::spatial::Vec3;
 
-/// Of the segment of a capsule; with the centre on it the normal is along x.
+/// Of the segment of a capsule; with the center on it the normal is along x.
 #[inline]
 pub(super) fn nearest((radius, length): (f64, f64), y: &Vec3) -> Nearest {
     let half = 0.5 * length;

@@ -1,4 +1,4 @@
-//! Balls and points on a cylinder of another body: the distance to the cylinder, negative with the centre inside, less the
+//! Balls and points on a cylinder of another body: the distance to the cylinder, negative with the center inside, less the
 //! radius.
 //!
 //! Beside the cylinder it is the distance to the axis less the cylinder's radius, above an end that to its plane, else that

@@ -1,4 +1,4 @@
-//! Balls and points on a hull of another body: the distance to the hull, negative with the centre inside, less the radius.
+//! Balls and points on a hull of another body: the distance to the hull, negative with the center inside, less the radius.
 //!
 //! As on a box it is once continuously differentiable outside; inside, where the nearest face changes, it has a kink.
 
@@ -37,7 +37,7 @@ pub(super) fn nearest(p: &Polytope, y: &Vec3) -> Nearest {
     if highest.1 <= 0.0 {
         return on_plane(&p.faces[highest.0]);
     }
-    // at most one face has the centre above it and within its sides
+    // at most one face has the center above it and within its sides
     if let Some(f) = p.faces.iter().find(|f| height(f) > 0.0 && within(f)) {
         return on_plane(f);
     }

@@ -7,7 +7,7 @@ use crate::spatial::{Mat3, Pose, Vec3};
 /// Without a turn to the other's frame and back.
 #[inline]
 pub(super) fn touch(ball: &Ball, (on, radius): (&Collider, f64), a: &Pose, b: &Pose) -> Touch {
-    let (p, q) = (a.point(&ball.centre), b.point(&on.position));
+    let (p, q) = (a.point(&ball.center), b.point(&on.position));
     let span = q - p;
     let distance = span.norm();
     let normal = if distance > COINCIDENT {
@@ -22,7 +22,7 @@ pub(super) fn touch(ball: &Ball, (on, radius): (&Collider, f64), a: &Pose, b: &P
     }
 }
 
-/// Of the centre; with centre on centre the normal is along x.
+/// Of the center; with center on center the normal is along x.
 #[inline]
 pub(super) fn nearest(radius: f64, y: &Vec3) -> Nearest {
     let (normal, curvature) = apart(y, &Vec3::zeros(), Vec3::x());

@@ -26,11 +26,11 @@ fn lowest(m: &Mechanism, poses: &[Pose]) -> f64 {
 #[derive(Debug, Default)]
 struct Landings {
     deepest: f64,
-    /// Steps that exchanged points, of so many.
+    /// Number of steps that exchanged points, and of all steps.
     exchanged: usize,
     steps: usize,
-    /// Most energy that a step adds that exchanged points, and that any adds, J: what tumbles has its kinetic energy from the middle of an
-    /// interval.
+    /// Largest gain of energy in a step that exchanged points, and in any step, J. Kinetic energy is that of an interval, so that it swings
+    /// where a body tumbles.
     gained: f64,
     swings: f64,
     /// Mean and largest number of iterations.
