@@ -68,15 +68,16 @@ pub struct KnotWork {
     pub whole: Option<Exchange>,
 }
 
-/// Work at a knot in the making. An integrator turns its rows, wrenches on bodies, into the changes of velocities that they cause
-/// within the joints, once after each of [`Layout::begin_work`] and [`Layout::add_blows`].
+/// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
+/// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Impulses and momenta; then the blows of either exchange.
+    /// Momenta before the knot and blows until the velocities that are read; unless it is the last knot, momenta after it and blows
+    /// of the whole knot.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
-    exchanges: [Exchange; 2],
-    ends: bool,
+    /// Those of them that are blows.
+    blows: [Vec<[f64; 3]>; 2],
 }
 
 /// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
@@ -142,7 +143,6 @@ impl Layout {
         dim: usize,
         stands: &mut Vec<bool>,
     ) -> KnotBooks {
-        let ends = y.is_empty();
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
@@ -153,19 +153,22 @@ impl Layout {
         } else {
             *stands = loaded.collect();
         }
-        let mut rows = vec![vec![0.0; dim]; if ends { 2 } else { 4 }];
-        for (rows, impulses) in rows.iter_mut().step_by(2).zip(&impulses) {
-            self.exert(memory, impulses, rows);
+        let mut rows = vec![vec![0.0; dim]; if y.is_empty() { 2 } else { 4 }];
+        let blows = [0, 1].map(|k| {
+            let each = impulses[k].iter().zip(&*stands);
+            each.map(|(own, stands)| if *stands { [0.0; 3] } else { *own }).collect::<Vec<_>>()
+        });
+        for (pair, blows) in rows.chunks_exact_mut(2).zip(&blows) {
+            self.exert(memory, blows, &mut pair[1]);
         }
-        momenta(w.model, w.before, -w.at.h_prev, &mut rows[1]);
-        if !ends {
-            momenta(w.model, after, h, &mut rows[3]);
+        momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
+        if let Some(row) = rows.get_mut(2) {
+            momenta(w.model, after, h, row);
         }
         KnotBooks {
             rows,
             impulses,
-            exchanges: Default::default(),
-            ends,
+            blows,
         }
     }
 
@@ -178,60 +181,39 @@ impl Layout {
         }
     }
 
-    /// Goes on with the rows solved for: the velocities at both ends of either exchange, the work, and the blows to be solved for.
-    pub(crate) fn add_blows(
-        &self,
-        w: &View,
-        memory: &Memory,
-        stands: &[bool],
-        books: &mut KnotBooks,
-    ) {
-        let n = 6 * w.poses.len();
-        let rows = std::mem::take(&mut books.rows);
-        let count = if books.ends { 1 } else { 2 };
-        for k in 0..count {
-            let (by_impulses, a) = (&rows[2 * k][..n], &rows[1][..n]);
-            let b = if k == 0 { &w.trial[..n] } else { &rows[3][..n] };
-            let [mean, change] = mean_and_change(a, b);
-            let (mut blows, mut others) = (books.impulses[k].clone(), 0.0);
-            let each = memory.elements.iter().zip(&self.slots).zip(stands);
-            for (((e, slot), stands), own) in each.zip(&mut blows) {
-                if *stands {
-                    *own = [0.0; 3];
-                    continue;
-                }
-                for (row, size) in e.rows().into_iter().zip(&*own) {
-                    let along = |v: &[f64]| dot(v, slot.parent, slot.child, row);
-                    others += slot.mass * size * (along(&change) - along(by_impulses));
-                }
-            }
-            let mut row = vec![0.0; rows[0].len()];
-            self.exert(memory, &blows, &mut row);
-            books.rows.push(row);
-            let work = self.work(memory, &books.impulses[k], &mean);
-            books.exchanges[k] = Exchange {
-                work,
-                mean,
-                change,
-                blow: vec![],
-                others_on_blow: others,
-            };
-        }
+    /// Product of the elements' impulses with velocities, J.
+    fn product(&self, memory: &Memory, impulses: &[[f64; 3]], v: &[f64]) -> f64 {
+        let each = memory.elements.iter().zip(&self.slots).zip(impulses);
+        each.flat_map(|((e, slot), part)| {
+            let rows = e.rows().into_iter().zip(part);
+            rows.map(|(row, size)| slot.mass * size * dot(v, slot.parent, slot.child, row))
+        })
+        .sum()
     }
 
-    /// Ends with the blows solved for.
-    pub(crate) fn end_work(&self, w: &View, books: KnotBooks) -> KnotWork {
+    /// Ends with the rows solved for.
+    ///
+    /// Impulses of forces and dampers times the change by blows are `J' (b - a) - J x`, because the map from impulses to changes of
+    /// velocities is symmetric.
+    pub(crate) fn end_work(&self, w: &View, memory: &Memory, books: KnotBooks) -> KnotWork {
         let n = 6 * w.poses.len();
-        let ends = books.ends;
-        let [mut before, mut whole] = books.exchanges;
-        let mut rows = books.rows.into_iter();
-        for exchange in [&mut before, &mut whole] {
-            exchange.blow = rows.next().unwrap_or_default();
-            exchange.blow.truncate(n);
-        }
+        let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
+        let exchange = |k: usize, after: &[f64]| {
+            let [mean, change] = mean_and_change(rows[0], after);
+            let blow = rows[2 * k + 1].to_vec();
+            let (impulses, blows) = (&books.impulses[k], &books.blows[k]);
+            Exchange {
+                work: self.work(memory, impulses, &mean),
+                others_on_blow: self.product(memory, blows, &change)
+                    - self.product(memory, impulses, &blow),
+                mean,
+                change,
+                blow,
+            }
+        };
         KnotWork {
-            before,
-            whole: (!ends).then_some(whole),
+            before: exchange(0, &w.trial[..n]),
+            whole: rows.get(2).map(|after| exchange(1, after)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! From links and joints to bodies: what is fixed together is one, and what has no mass is none.
 
+use super::hull;
 use super::robot::{Frame, Joint, Link, Robot};
 use crate::format::import::{Base, FixedJoints, ImportSpec};
 use crate::format::problem::Names;
@@ -59,6 +60,7 @@ impl<'a> Assembly<'a> {
             visuals: vec![],
             speeds: vec![],
         };
+        assembly.check_numbers()?;
         assembly.gather()?;
         assembly.name()?;
         assembly.bodies();
@@ -68,6 +70,23 @@ impl<'a> Assembly<'a> {
         assembly.add()?;
         assembly.dress();
         Ok(assembly)
+    }
+
+    /// Checks the numbers of `[import]` whether or not the robot has what they are for.
+    fn check_numbers(&self) -> Result<(), FormatError> {
+        let (friction, vertices) = (self.import.friction, self.import.hull_vertices);
+        if !(friction >= 0.0 && friction.is_finite()) {
+            let message = format!("friction is {friction}");
+            return Err(self.of_import(&["friction"], message, "give a number of at least 0"));
+        }
+        match vertices.filter(|n| !(4..=hull::MOST).contains(n)) {
+            Some(n) => Err(self.of_import(
+                &["hull_vertices"],
+                format!("hull_vertices is {n}"),
+                format!("give a number from 4 to {}", hull::MOST),
+            )),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn error(

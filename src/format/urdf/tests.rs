@@ -557,6 +557,10 @@ fn shapes_of_a_robot_collide_by_groups_and_masks() {
             "self_contacts.a = {}\nexcluded_pairs = [[\"uper\", \"tool\"]]",
             "did you mean `upper`",
         ),
+        // numbers are checked also where nothing uses them
+        ("friction = -1.0", "a number of at least 0"),
+        ("hull_vertices = 3", "a number from 4 to 2000"),
+        ("hull_vertices = 2001", "a number from 4 to 2000"),
     ] {
         let e = format!("{:?}", names(&format!("[import]\n{import}\n")).unwrap_err());
         assert!(e.contains(words), "{import}: {e}");

@@ -43,7 +43,8 @@ impl Maximal {
     /// Replaces wrenches by the changes of velocities that they cause.
     fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
         let mut change = vec![0.0; self.symbolic.dim()];
-        for rows in rows {
+        // where nothing strikes, nothing changes
+        for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
             self.solve(w, rows, &mut change, false);
             rows.copy_from_slice(&change);
         }
@@ -229,12 +230,10 @@ impl Mechanical for Maximal {
         let factored = self.factor(w);
         if factored.is_ok() {
             self.solve_wrenches(w, &mut books.rows);
-            (self.contacts).add_blows(&self.view(w), &w.contacts, stands, &mut books);
-            self.solve_wrenches(w, &mut books.rows);
         }
         w.contacts.meet(touching);
         factored?;
-        Ok(Some(self.contacts.end_work(&self.view(w), books)))
+        Ok(Some(self.contacts.end_work(&self.view(w), &w.contacts, books)))
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {

@@ -470,16 +470,15 @@ impl Minimal {
             .map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
         self.solve_wrenches(w, &mut books.rows);
         let memory = &w.touching.memory;
-        (self.contacts).add_blows(&self.view(w), memory, stands, &mut books);
-        self.solve_wrenches(w, &mut books.rows);
-        Ok(Some(self.contacts.end_work(&self.view(w), books)))
+        Ok(Some(self.contacts.end_work(&self.view(w), memory, books)))
     }
 
     /// Replaces wrenches by the changes of velocities that they cause at the knot.
     fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
         let mut change = vec![0.0; self.dimension()];
         let mut stepping = self.stepping(0.0, w);
-        for rows in rows {
+        // where nothing strikes, nothing changes
+        for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
             stepping.solve(rows, &mut change, false);
             rows.copy_from_slice(&change);
         }

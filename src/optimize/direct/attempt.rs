@@ -202,7 +202,12 @@ impl<'a, D: Observe> Attempt<'a, D> {
             if e.is_last() || !matches!(status, Converged | MaxIterations | Stalled) {
                 let gave_up = status == MaxIterations && e.gives_up();
                 self.ended = Some(match gave_up {
-                    true => (Stalled, format!("with what contacts do frozen, {reason}")),
+                    true => (
+                        Stalled,
+                        format!(
+                            "{reason} for the contact sequence that was found; take another guess, or the method ddp"
+                        ),
+                    ),
                     false => (status, reason),
                 });
                 return;
