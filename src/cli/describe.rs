@@ -117,7 +117,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     println!("{}", model.title);
     println!(
-        "degrees of freedom {}, loops {}, redundant rows {}, mass {mass:.6} kg, its centre at {:.4} {:.4} {:.4} m",
+        "degrees of freedom {}, loops {}, redundant rows {}, mass {mass:.6} kg, its center at {:.4} {:.4} {:.4} m",
         mobility.degrees_of_freedom,
         mobility.loops,
         mobility.redundant_rows,

@@ -287,6 +287,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let [violation, treated_violation] =
         report::constraint_violations(&model, &t, &stats).map_err(Failure::unsolved)?;
+    let parts = match system.choice().substeps() {
+        Substeps::Equal(n) => n.get(),
+        Substeps::One | Substeps::Auto => 1,
+    };
     let swings = warn_of_swings(&model, &t, &stats);
     if stats.turn > COARSE_TURN {
         warn(turned(&model, &stats));
@@ -300,8 +304,8 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             "duration": duration,
             "integrator": system.choice().name(),
             "order": system.choice().order(),
-            "substeps_mean": stats.parts as f64 / steps.max(1) as f64,
-            "substeps_max": stats.most_parts,
+            "substeps_mean": (parts * stats.parts) as f64 / steps.max(1) as f64,
+            "substeps_max": parts * stats.most_parts,
             "wall_seconds": seconds,
             "newton_iterations_mean": stats.iterations as f64 / steps.max(1) as f64,
             "newton_iterations_max": stats.most_iterations,

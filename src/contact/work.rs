@@ -156,7 +156,8 @@ impl Layout {
         let mut rows = vec![vec![0.0; dim]; if y.is_empty() { 2 } else { 4 }];
         let blows = [0, 1].map(|k| {
             let each = impulses[k].iter().zip(&*stands);
-            each.map(|(own, stands)| if *stands { [0.0; 3] } else { *own }).collect::<Vec<_>>()
+            each.map(|(own, stands)| if *stands { [0.0; 3] } else { *own })
+                .collect::<Vec<_>>()
         });
         for (pair, blows) in rows.chunks_exact_mut(2).zip(&blows) {
             self.exert(memory, blows, &mut pair[1]);

@@ -193,7 +193,7 @@ impl Quantities<'_> {
         let output = output(contact);
         if end && output.needs().reactions {
             let message = "a contact force has no value at the end".into();
-            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
             return Err(self.err(place, &at, message, help));
         }
         Ok(vec![Named::Output(output)])
@@ -209,7 +209,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = "a limit's force has no value at the end".into();
-            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
             return Err(self.err(place, at, message, help));
         }
         Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
@@ -233,7 +233,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = "a joint's friction has no value at the end".into();
-            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
             return Err(self.err(place, at, message, help));
         }
         Ok(vec![Named::Output(mechanism::Quantity::JointFriction {
@@ -354,7 +354,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = format!("a constraint {what} has no value at the end");
-            let help = "it is the impulse of the interval behind its knot; look at a knot before";
+            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
             return Err(self.err(place, "quantity", message, help));
         }
         let axes = self.axes(place, field, &r.axis)?;

@@ -163,16 +163,11 @@ impl Quantities<'_> {
     }
 
     /// The rate that a loop of a policy sees. A held control does not change the velocity at its own knot, so a loop sees that
-    /// velocity, which is of second order. It sees the rate of the interval before the knot if the control would change the
-    /// velocity, and if the mechanism has contacts or joint friction, for which the read-out at a knot would take a second contact
-    /// solve in every step.
+    /// velocity, which is of second order. A control that changes it acts on the rate of the interval before the knot.
     fn policy_rate(&self, joint: usize, direction: usize) -> Quantity {
-        let m = self.mechanism;
-        let mut directions = m.joints.iter().flat_map(|j| &j.directions);
-        let has_friction = directions.any(|d| d.friction > 0.0);
-        match self.controls == Controls::Held && m.contacts.is_empty() && !has_friction {
-            true => Quantity::Rate { joint, direction },
-            false => Quantity::IntervalRate { joint, direction },
+        match self.controls {
+            Controls::Held => Quantity::Rate { joint, direction },
+            Controls::Linear => Quantity::IntervalRate { joint, direction },
         }
     }
 }

@@ -314,7 +314,9 @@ pub trait Mechanical: Dynamics + Sized {
     /// Deepest overlap of any two surfaces at a state, m; zero where all gaps are open. Surfaces are where the mechanism
     /// as built has them; see [`Mechanical::penetration_with`].
     fn penetration(&self, x: &[f64]) -> f64 {
-        deepest(self.mechanism(), &self.poses(x)).map_or(0.0, |(_, depth)| depth)
+        self.mechanism()
+            .deepest(&self.poses(x))
+            .map_or(0.0, |(_, depth)| depth)
     }
 
     /// The same for the parameters `p`, which may move surfaces and change their sizes.
@@ -323,12 +325,15 @@ pub trait Mechanical: Dynamics + Sized {
     /// When the parameters have no meaning.
     fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Self::Work) -> Result<f64, StepError> {
         let poses = self.poses(x);
-        Ok(deepest(self.mechanism_with(p, w)?, &poses).map_or(0.0, |(_, depth)| depth))
+        Ok(self
+            .mechanism_with(p, w)?
+            .deepest(&poses)
+            .map_or(0.0, |(_, depth)| depth))
     }
 
     /// The contact that overlaps most at a state, and by how much, m.
     fn overlap(&self, x: &[f64]) -> Option<(&str, f64)> {
-        deepest(self.mechanism(), &self.poses(x))
+        self.mechanism().deepest(&self.poses(x))
     }
 
     /// The spring with the highest frequency at a state, by name, and that frequency if only its two bodies moved,
@@ -380,14 +385,6 @@ pub struct MatrixSize {
 pub(crate) fn motions(velocities: &[f64]) -> Vec<Motion> {
     let each = velocities.chunks_exact(6);
     each.map(|v| (vec3(v, 0), vec3(v, 3))).collect()
-}
-
-/// The contact that overlaps most, if any does.
-fn deepest<'a>(m: &'a Mechanism, poses: &[Pose]) -> Option<(&'a str, f64)> {
-    let each = m.contacts.iter();
-    let each = each.map(|c| (c.name.as_str(), -m.touch(c, poses).gap));
-    each.filter(|(_, depth)| *depth > 0.0)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 fn no_output(count: usize, seen: &KnotPoint, quantity: QuantityId) -> StepError {

@@ -398,6 +398,6 @@ charts_within!(Divided<S: Mechanical>);
 /// How many parts a step has is found by solving it: there are no equations of it unsolved.
 impl<S: Mechanical> Equations for Divided<S> {
     fn check_equations(&self) -> Result<(), String> {
-        Err("steps that are divided on the way have no unsolved equations; give a number of substeps".into())
+        Err("adaptive substeps are found by solving the step, and this method does not solve steps; give a number of substeps".into())
     }
 }

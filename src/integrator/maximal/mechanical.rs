@@ -233,7 +233,11 @@ impl Mechanical for Maximal {
         }
         w.contacts.meet(touching);
         factored?;
-        Ok(Some(self.contacts.end_work(&self.view(w), &w.contacts, books)))
+        Ok(Some(self.contacts.end_work(
+            &self.view(w),
+            &w.contacts,
+            books,
+        )))
     }
 
     fn gave_way(&self, seen: &KnotPoint, w: &mut Work) -> Result<bool, StepError> {

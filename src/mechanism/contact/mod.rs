@@ -542,6 +542,27 @@ impl Mechanism {
         self.touch_of(c, &self.meeting(c, poses, &Ahead::NONE), poses)
     }
 
+    /// The contact whose surfaces overlap most, and by how much, m.
+    pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
+        let mut last = None;
+        let buried = |c: &Contact| match c.pair {
+            // once for all contacts of two colliders
+            Pair::Between { first, second, .. }
+                if last.replace((first, second)) != Some((first, second)) =>
+            {
+                let (of, poses) = self.sides((first, second), poses);
+                sweep::buried(of, poses)
+            }
+            _ => None,
+        };
+        let depths: Vec<_> = self.contacts.iter().map(buried).collect();
+        let each = self.contacts.iter().zip(depths);
+        let each =
+            each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or(-self.touch(c, poses).gap)));
+        each.filter(|(_, depth)| *depth > 0.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
     /// A contact at a configuration of all bodies, with what meets held.
     #[inline]
     pub(crate) fn touch_of(&self, c: &Contact, held: &Meeting, poses: &[Pose]) -> Touch {

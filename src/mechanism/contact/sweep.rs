@@ -24,6 +24,7 @@ use super::{Ahead, Collider, Surface};
 use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::{Pose3, Vector};
 use parry3d_f64::query::details::closest_points_support_map_support_map_with_params as closest;
+use parry3d_f64::query::details::contact_support_map_support_map as overlapping;
 use parry3d_f64::query::gjk::{GJKResult, VoronoiSimplex};
 use parry3d_f64::shape::SupportMap;
 
@@ -37,6 +38,10 @@ const THICKNESS: f64 = 0.75;
 /// Part of the smaller half thickness at which bodies touch: less needs more iterations, more lets edges that are not the
 /// first decide.
 const TOUCHING: f64 = 1e-3;
+
+/// Part of the thinner body's thickness up to which places of contact tell how deep it is in another: half of where they are those of
+/// another side.
+const BURIED: f64 = 0.25;
 
 /// Iterations of the advancement. Straight motion takes two or three; each halves the distance at least where bodies spin.
 const ADVANCES: usize = 60;
@@ -305,6 +310,23 @@ impl SupportMap for Core<'_> {
         let p = pose.point(&p) - self.origin;
         Vector::new(p.x, p.y, p.z)
     }
+}
+
+/// How deep two colliders are in each other, m, by the shortest way out, if that is more than [`BURIED`] of the thinner one. What meets
+/// there is on another side, and its gaps are not negative.
+pub(super) fn buried(of: Sides, poses: Poses) -> Option<f64> {
+    let is_flat = |c: &Collider| matches!(c.surface, Surface::Point | Surface::Heights(_));
+    let origin = poses.0.point(&of.0.position);
+    let between = (poses.1.point(&of.1.position) - origin).norm();
+    if is_flat(of.0) || is_flat(of.1) || between > cylinder::reach(of.0) + cylinder::reach(of.1) {
+        return None;
+    }
+    let core = |of, pose| Core { of, pose, origin };
+    let (a, b) = (core(of.0, poses.0), core(of.1, poses.1));
+    let apart = overlapping(&Pose3::IDENTITY, &a, &b, 0.0)?.dist;
+    let depth = about(of.0) + about(of.1) - apart;
+    let thinner = half_thickness(of.0).min(half_thickness(of.1));
+    (depth > 2.0 * BURIED * thinner).then_some(depth)
 }
 
 /// Signed distance and unit normal of a point, or a ball, and a polytope, from the first to the second. A point has no radius: if it

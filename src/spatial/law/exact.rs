@@ -1,7 +1,7 @@
 //! [`RotationLaw::Ball`] and [`RotationLaw::Spin`]: the velocity is the rotation vector by the interval.
 
 use super::{RotationLaw, SMALL_SQUARE, chord};
-use crate::spatial::{Mat3, Quat, Vec3, left_log_jacobian, skew, skew_times};
+use crate::spatial::{Mat3, Quat, Vec3, skew, skew_times};
 use nalgebra::Quaternion;
 
 /// `S = sin(x/2)/x` and `S2 = (cos(x/2)/2 - S)/x^2`, by `x^2` and `s = cos(x/2)`: of `(s, h S w)`, `dS/dh = h w'w S2`.
@@ -29,6 +29,33 @@ pub(super) fn right_jacobian(r: &Vec3, s: f64) -> Mat3 {
     };
     let across = skew(r);
     Mat3::identity() - across * (2.0 * sinc * sinc) + across * across * second
+}
+
+/// Part of a moment up to which the others of a ball differ from it by the rounding of its turns.
+const ROUNDING: f64 = 1e-14;
+
+/// `k = asin|e| / |e|` and `b = (1 - k s)/|e|^2` of the turn `(s, e)`, whose rotation vector is `2 k e`.
+fn log_parts(s: f64, e: &Vec3) -> (f64, f64) {
+    let square = e.norm_squared();
+    if square < SMALL_SQUARE && s > 0.0 {
+        let k = 1.0 + square * (1.0 / 6.0 + square * 3.0 / 40.0);
+        return (k, 1.0 / 3.0 + square * (2.0 / 15.0 + square * 8.0 / 105.0));
+    }
+    let sine = square.sqrt();
+    let k = sine.atan2(s) / sine;
+    (k, (1.0 - k * s) / square)
+}
+
+/// The rotation vector's derivative by a turn of the end from the left, `Jl^-1 = k s I - k [e]x + b e e'`, times a vector; its
+/// transpose is that of `-e`.
+pub(super) fn log_by_end(s: f64, e: &Vec3, phi: &Vec3) -> Vec3 {
+    let (k, b) = log_parts(s, e);
+    phi * (k * s) - e.cross(phi) * k + e * (b * e.dot(phi))
+}
+
+/// What a law takes exactly of an inertia of a ball, if that is all but rounding.
+fn all_of_ball(law: &RotationLaw, (c, rest): &(f64, Mat3)) -> bool {
+    matches!(law, RotationLaw::Ball) && rest.amax() <= ROUNDING * c.abs()
 }
 
 /// What of an inertia a law takes as a chord does.
@@ -101,7 +128,11 @@ fn by_turn(law: &RotationLaw, inertia: &Mat3, s: f64, e: &Vec3) -> (Mat3, Vec3) 
 /// Of the laws other than [`RotationLaw::Chord`], with `omega` twice the vector part of the turn by the interval.
 #[inline(never)]
 pub(super) fn momentum(law: &RotationLaw, omega: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
-    let (c, rest) = remainder(law, inertia);
+    let parts = remainder(law, inertia);
+    if all_of_ball(law, &parts) {
+        return rotation_velocity(omega, h, s) * parts.0;
+    }
+    let (c, rest) = parts;
     let p = chord::momentum(omega, &rest, h, s);
     match law {
         RotationLaw::Spin(n) => {
@@ -120,6 +151,10 @@ pub(super) fn momentum_jacobian(
     h: f64,
     s: f64,
 ) -> Mat3 {
+    let parts = remainder(law, inertia);
+    if all_of_ball(law, &parts) {
+        return Mat3::from_diagonal_element(parts.0);
+    }
     let r = w * h;
     let (sinc, bend) = sines(r.norm_squared(), s);
     let e = r * sinc;
@@ -127,7 +162,7 @@ pub(super) fn momentum_jacobian(
     let out = by_e * (Mat3::from_diagonal_element(sinc) + r * r.transpose() * bend)
         - by_s * e.transpose() * 0.5;
     match law {
-        RotationLaw::Ball => out + Mat3::from_diagonal_element(remainder(law, inertia).0),
+        RotationLaw::Ball => out + Mat3::from_diagonal_element(parts.0),
         _ => out,
     }
 }
@@ -172,14 +207,19 @@ pub(super) fn turn_jacobian(
     s: f64,
 ) -> Mat3 {
     let e = omega * (0.5 * h);
+    let parts = remainder(law, inertia);
+    let of_ball = || {
+        let (k, b) = log_parts(s, &e);
+        (Mat3::from_diagonal_element(k * s) - skew(&e) * k + e * e.transpose() * b) * parts.0
+    };
+    if all_of_ball(law, &parts) {
+        return of_ball();
+    }
     let (by_e, by_s) = by_turn(law, inertia, s, &e);
     // a turn phi of the end from the left changes e by (s phi + phi x e)/2 and s by -e'phi/2
     let out = (by_e * (Mat3::from_diagonal_element(s) - skew(&e)) - by_s * e.transpose()) * 0.5;
     match law {
-        RotationLaw::Ball => {
-            let c = remainder(law, inertia).0;
-            out + left_log_jacobian(&(rotation_velocity(omega, h, s) * h)) * c
-        }
+        RotationLaw::Ball => out + of_ball(),
         _ => out,
     }
 }
@@ -187,12 +227,7 @@ pub(super) fn turn_jacobian(
 /// The rotation vector by the interval, of twice the vector part of the turn by it.
 #[inline(never)]
 pub(super) fn rotation_velocity(omega: &Vec3, h: f64, s: f64) -> Vec3 {
-    let square = 0.25 * h * h * omega.norm_squared();
-    if square < SMALL_SQUARE && s > 0.0 {
-        return omega * (1.0 + square * (1.0 / 6.0 + square * 3.0 / 40.0));
-    }
-    let sine = square.sqrt();
-    omega * (sine.atan2(s) / sine)
+    omega * log_parts(s, &(omega * (0.5 * h))).0
 }
 
 /// Scalar part of the turn by `w` over `h`.

@@ -21,7 +21,7 @@ mod free;
 pub use chord::{increment, increment_scalar};
 pub use free::FreeLaw;
 
-use super::{Mat3, Quat, Vec3, left_log_jacobian, log, right_log_jacobian};
+use super::{Mat3, Quat, Vec3, log};
 use exact::{right_jacobian, rotation_velocity, sines};
 
 /// How a body turns over an interval; see the module.
@@ -128,7 +128,7 @@ impl RotationLaw {
         match self {
             Self::Chord => phi * s - omega.cross(phi) * (0.5 * h),
             Self::Free(f) => f.by_end(omega, h, s) * phi,
-            _ => left_log_jacobian(&(rotation_velocity(omega, h, s) * h)) * phi,
+            _ => exact::log_by_end(s, &(omega * (0.5 * h)), phi),
         }
     }
 
@@ -138,7 +138,7 @@ impl RotationLaw {
         match self {
             Self::Chord => t * s + omega.cross(t) * (0.5 * h),
             Self::Free(f) => f.by_end(omega, h, s).tr_mul(t),
-            _ => right_log_jacobian(&(rotation_velocity(omega, h, s) * h)) * t,
+            _ => exact::log_by_end(s, &(omega * (-0.5 * h)), t),
         }
     }
 

@@ -1,0 +1,304 @@
+//! Contacts as a user meets them: starts that overlap, robots that stand and touch themselves, wheels that roll, policies beside a floor.
+
+use super::*;
+
+const BOTH: [&str; 2] = ["minimal", "maximal"];
+
+/// What is half within a table, a step or another body is refused at the start, and so is what is within it as a whole.
+#[test]
+fn buried_bodies_are_refused() {
+    let folder = Folder::new("contacts_buried");
+    let world = "[mechanism.terrain.table]\nshape = { box = [1.0, 1.0, 0.1] }\n";
+    let body = "[mechanism.bodies.table]\nmass = 10.0\nshape = { box = [1.0, 1.0, 0.1] }\nfree = true\n\
+                contacts.skin = { against = [\"bodies\"] }\n";
+    for (table, shape, z) in [
+        // the table's top is at 0.05 m
+        (world, "box = [0.2, 0.2, 0.02]", 0.05),
+        (world, "box = [0.2, 0.2, 0.2]", 0.0),
+        (world, "box = [0.2, 0.2, 0.02]", 0.0),
+        (world, "cylinder = { radius = 0.1, length = 0.02 }", 0.048),
+        (world, "cylinder = { radius = 0.02, length = 0.2 }", 0.08),
+        (
+            world,
+            "hull = [[0.1, 0.0, 0.0], [-0.1, 0.1, 0.0], [-0.1, -0.1, 0.0], [0.0, 0.0, 0.1]]",
+            0.01,
+        ),
+        (body, "box = [0.05, 0.05, 0.05]", 0.045),
+        (body, "box = [1.0, 1.0, 0.1]", 0.0),
+        (body, "capsule = { radius = 0.02, length = 0.2 }", 0.02),
+    ] {
+        let of_bodies = if table == body {
+            "\"bodies\""
+        } else {
+            "\"ground\""
+        };
+        folder.write(
+            "start.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 0.1\n[mechanism]\n{table}[mechanism.bodies.a]\nmass = 1.0\nshape = {{ {shape} }}\n\
+                 free = true\ncontacts.skin = {{ against = [{of_bodies}] }}\n[initial]\na = {{ position = [0.0, 0.0, {z:?}] }}\n"
+            ),
+        );
+        for integrator in BOTH {
+            let run = folder.run(&["simulate", "start.toml", "--integrator", integrator]);
+            let run = run.ended(2);
+            let says = run.err.contains("overlap by") && run.err.contains("at the start");
+            assert!(says, "{shape} at {z}: {}", run.err);
+        }
+    }
+}
+
+/// Free wheels, coins and rods roll at their speed, whatever they turn by in a step below 3 rad.
+#[test]
+fn free_wheels_roll_at_their_speed() {
+    let folder = Folder::new("contacts_wheels");
+    for (radius, length, turn, integrator) in [
+        (0.1, 0.05, 0.46, "minimal"),
+        (0.1, 0.05, 0.96, "maximal"),
+        (0.05, 0.2, 1.4, "minimal"),
+        (0.02, 0.3, 2.0, "maximal"),
+        (0.3, 0.1, 2.5, "minimal"),
+    ] {
+        let h = 0.01;
+        let speed = radius * turn / h;
+        folder.write(
+            "wheel.toml",
+            &format!(
+                "time_step = {h:?}\nhorizon = 1.0\nintegrator = {{ name = \"{integrator}\", substeps = 1 }}\n[mechanism]\n\
+                 gravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n[mechanism.bodies.wheel]\nmass = 1.0\n\
+                 shape = {{ cylinder = {{ radius = {radius:?}, length = {length:?} }} }}\nfree = true\n\
+                 contacts.tread = {{ friction = 1.0 }}\n[initial]\nwheel = {{ position = [0.0, 0.0, {radius:?}], \
+                 orientation = {{ rpy = [1.5707963267948966, 0.0, 0.0] }}, velocity = [{speed:?}, 0.0, 0.0], \
+                 angular_velocity = [0.0, 0.0, {spin:?}] }}\n",
+                spin = -turn / h,
+            ),
+        );
+        let v = folder.json(&["simulate", "wheel.toml", "--json"]);
+        let what = format!("radius {radius}, {turn} rad a step, {integrator}");
+        assert_eq!(v["status"], "done", "{what}");
+        let x = numbers(&v["final"]["bodies"]["wheel"]["position"])[0];
+        assert!((x / speed - 1.0).abs() < 1e-6, "{what}: {x} of {speed} m");
+    }
+}
+
+/// Loops see the velocities at knots whether or not the mechanism has contacts or joint friction: a floor out of reach, and friction that
+/// hardly acts, change nothing.
+#[test]
+fn contacts_out_of_reach_change_no_policy() {
+    let folder = Folder::new("contacts_policy");
+    for (kp, kd, h) in [
+        (50.0, 0.5, 0.01),
+        (50.0, 0.7, 0.01),
+        (20.0, 0.3, 0.02),
+        (100.0, 0.5, 0.005),
+        (10.0, 0.1, 0.01),
+    ] {
+        for integrator in BOTH {
+            let ends = [
+                ("", ""),
+                ("[mechanism.half_spaces.floor]\noffset = -10.0\n", ""),
+                ("", "friction = 1e-9\n"),
+            ];
+            let ends = ends.map(|(floor, friction)| {
+                folder.write("arm.toml", &arm(kp, kd, h, (floor, friction)));
+                let v =
+                    folder.json(&["simulate", "arm.toml", "--json", "--integrator", integrator]);
+                let of = |joint: &str| numbers(&v["final"]["joints"][joint]["coordinates"])[0];
+                [of("p"), of("q")]
+            });
+            for other in &ends[1..] {
+                let apart = (0..2).map(|i| (ends[0][i] - other[i]).abs());
+                let apart = apart.fold(0.0, f64::max);
+                assert!(apart < 1e-6, "{kp} {kd} {h} {integrator}: {ends:?}");
+            }
+        }
+    }
+}
+
+/// An arm with two links under a policy.
+fn arm(kp: f64, kd: f64, h: f64, (floor, friction): (&str, &str)) -> String {
+    let link = |name: &str, joint: &str, parent: &str, at: f64| {
+        format!(
+            "[mechanism.bodies.{name}]\nmass = 0.7\nshape = {{ box = [0.05, 0.05, 0.35] }}\n\
+             contacts.tip = {{ shape = {{ sphere = 0.03 }}, position = [0.0, 0.0, -0.17] }}\n\
+             [mechanism.joints.{joint}]\nkind = \"revolute\"\n{parent}child = \"{name}\"\naxis = [0.0, 1.0, 0.0]\n\
+             parent_anchor = [0.0, 0.0, {at:?}]\nchild_anchor = [0.0, 0.0, 0.17]\n{friction}\
+             [mechanism.actuators.{joint}]\njoint = \"{joint}\"\n\
+             [[policy.loops]]\ncontrol = \"{joint}\"\njoint = \"{joint}\"\nkp = \"kp\"\nkd = \"kd\"\nreference = 0.0\n"
+        )
+    };
+    // without a floor there is nothing to touch
+    let links = [
+        link("a", "p", "", 0.7),
+        link("b", "q", "parent = \"a\"\n", -0.17),
+    ]
+    .concat();
+    let links = if floor.is_empty() {
+        let all = links.lines().filter(|l| !l.starts_with("contacts"));
+        all.collect::<Vec<_>>().join("\n")
+    } else {
+        links
+    };
+    format!(
+        "time_step = {h:?}\nhorizon = 2.0\n[mechanism]\ngravity = [0.0, 0.0, -9.81]\n{floor}{links}\n\
+         [initial]\np = 0.3\nq = -0.2\n[policy.gains]\nkp = {{ value = {kp:?}, fixed = true }}\n\
+         kd = {{ value = {kd:?}, fixed = true }}\n[[costs]]\nquantity = {{ joint = \"p\" }}\nweight = 1.0\n"
+    )
+}
+
+/// A leg that stands under the efforts of its start, which would throw a light shank far if the foot did not hold it: with one step an
+/// interval the first step is found from the impulses that hold what touches.
+#[test]
+fn a_leg_with_a_light_shank_stands() {
+    let folder = Folder::new("simulate_leg");
+    let file = |shank: f64, h: f64, hip: f64| {
+        let knee = -2.0 * hip;
+        let height = 0.2 * hip.cos() + 0.2 * (hip + knee).cos() + 0.02;
+        format!(
+            "time_step = {h}\nhorizon = 0.5\n[mechanism]\ngravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n\
+             [mechanism.bodies.trunk]\nmass = 5.0\nshape = {{ box = [0.3, 0.2, 0.1] }}\n\
+             [mechanism.bodies.thigh]\nmass = 0.1\ninertia = [4e-4, 4e-4, 1e-5]\n\
+             [mechanism.bodies.shank]\nmass = {shank:?}\ninertia = [{across:?}, {across:?}, {along:?}]\n\
+             contacts.foot = {{ position = [0.0, 0.0, -0.1], shape = {{ sphere = 0.02 }}, friction = 1.0 }}\n\
+             [mechanism.joints.rail]\nkind = \"prismatic\"\nchild = \"trunk\"\naxis = [0.0, 0.0, 1.0]\n\
+             [mechanism.joints.hip]\nkind = \"revolute\"\nparent = \"trunk\"\nchild = \"thigh\"\naxis = [0.0, 1.0, 0.0]\n\
+             child_anchor = [0.0, 0.0, 0.1]\n\
+             [mechanism.joints.knee]\nkind = \"revolute\"\nparent = \"thigh\"\nchild = \"shank\"\naxis = [0.0, 1.0, 0.0]\n\
+             parent_anchor = [0.0, 0.0, -0.1]\nchild_anchor = [0.0, 0.0, 0.1]\n\
+             [mechanism.actuators.hip]\njoint = \"hip\"\n[mechanism.actuators.knee]\njoint = \"knee\"\n\
+             [initial]\nrail = {height:?}\nhip = {hip:?}\nknee = {knee:?}\n[guess]\nstatic = true\n",
+            across = 3.4e-3 * shank,
+            along = 1e-4 * shank,
+        )
+    };
+    for (shank, h, hip) in [
+        (0.1, 0.05, -0.8),
+        (0.02, 0.05, -0.8),
+        (0.005, 0.05, -0.8),
+        (0.005, 0.02, -0.4),
+        (0.001, 0.01, -1.1),
+    ] {
+        folder.write("leg.toml", &file(shank, h, hip));
+        for integrator in ["minimal", "maximal"] {
+            let what = format!("{shank} kg, {h} s, {integrator}");
+            let v = folder.json(&[
+                "simulate",
+                "leg.toml",
+                "--substeps",
+                "1",
+                "--integrator",
+                integrator,
+                "--json",
+            ]);
+            assert_eq!(v["status"], "done", "{what}: {v:#}");
+            // it stands like a pole: what rounding begins grows
+            let rate = numbers(&v["final"]["joints"]["knee"]["rates"])[0];
+            assert!(rate.abs() < 1e-4, "{what}: {rate:e}");
+        }
+    }
+}
+
+/// A finely meshed ball of 0.1 m rests on the vertices of its hull, which reach as far as the mesh: along its axes with the default number,
+/// in any direction with more.
+#[test]
+fn a_finely_meshed_ball_rests_at_its_radius() {
+    let folder = Folder::new("simulate_fine_mesh");
+    let (rings, around) = (24, 48);
+    let vertex = |i: usize, k: usize| {
+        let polar = std::f64::consts::PI * i as f64 / rings as f64;
+        let turn = std::f64::consts::TAU * k as f64 / around as f64;
+        let [x, y, z] = [
+            polar.sin() * turn.cos(),
+            polar.sin() * turn.sin(),
+            polar.cos(),
+        ];
+        format!("v {} {} {}\n", 0.1 * x, 0.1 * y, 0.1 * z)
+    };
+    let mut mesh: String = (0..=rings)
+        .flat_map(|i| (0..around).map(move |k| vertex(i, k)))
+        .collect();
+    for i in 0..rings {
+        for k in 0..around {
+            let at = |i: usize, k: usize| around * i + k % around + 1;
+            let (a, b, c, d) = (at(i, k), at(i + 1, k), at(i + 1, k + 1), at(i, k + 1));
+            mesh += &format!("f {a} {b} {c}\nf {a} {c} {d}\n");
+        }
+    }
+    folder.write("ball.obj", &mesh);
+    folder.write(
+        "ball.urdf",
+        "<robot name=\"r\"><link name=\"base\"><inertial><mass value=\"1\"/>\
+         <inertia ixx=\"0.004\" ixy=\"0\" ixz=\"0\" iyy=\"0.004\" iyz=\"0\" izz=\"0.004\"/></inertial>\
+         <collision><geometry><mesh filename=\"ball.obj\"/></geometry></collision></link></robot>",
+    );
+    for (vertices, rpy) in [
+        (32, [0.0; 3]),
+        (64, [0.0; 3]),
+        (32, [0.0, 0.0, 1.0]),
+        (1200, [0.3, 0.2, 0.1]),
+    ] {
+        folder.write(
+            "ball.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 1.5\nmechanism = \"ball.urdf\"\n[import]\nbase = \"free\"\ncontacts = \"all\"\n\
+                 friction = 0.5\nhull_vertices = {vertices}\nhalf_spaces.floor = {{ friction = 0.5 }}\n[initial]\n\
+                 base = {{ position = [0.0, 0.0, 0.12], orientation = {{ rpy = {rpy:?} }} }}\n"
+            ),
+        );
+        let v = folder.json(&["simulate", "ball.toml", "--json"]);
+        let z = numbers(&v["final"]["bodies"]["base"]["position"])[2];
+        assert!(
+            (0.0995..=0.1 + 1e-8).contains(&z),
+            "{vertices} {rpy:?}: {z}"
+        );
+    }
+}
+
+/// The hand of an arm comes to lie against the trunk that the world holds, whether the trunk's mask or its own says so.
+#[test]
+fn hands_do_not_pass_through_what_the_world_holds() {
+    let folder = Folder::new("simulate_held");
+    let link = |name: &str, shape: &str, z: f64| {
+        format!(
+            "<link name=\"{name}\"><inertial><origin xyz=\"0 0 {z}\"/><mass value=\"1\"/>\
+             <inertia ixx=\"0.01\" ixy=\"0\" ixz=\"0\" iyy=\"0.01\" iyz=\"0\" izz=\"0.01\"/></inertial>{shape}</link>"
+        )
+    };
+    let shape = |geometry: &str, z: f64| {
+        format!("<collision><origin xyz=\"0 0 {z}\"/><geometry>{geometry}</geometry></collision>")
+    };
+    let joint = |name: &str, parent: &str, child: &str, at: &str| {
+        format!(
+            "<joint name=\"{name}\" type=\"continuous\"><parent link=\"{parent}\"/><child link=\"{child}\"/>\
+             <origin xyz=\"{at}\"/><axis xyz=\"0 1 0\"/><dynamics damping=\"1.0\"/></joint>"
+        )
+    };
+    let robot = [
+        "<robot name=\"r\">".to_owned(),
+        link("trunk", &shape("<box size=\"0.2 0.2 1.0\"/>", 0.0), 0.0),
+        link("upper", &shape("<sphere radius=\"0.05\"/>", 0.0), -0.2),
+        link("hand", &shape("<sphere radius=\"0.05\"/>", -0.1), -0.1),
+        joint("shoulder", "trunk", "upper", "0.14 0 0.5"),
+        joint("elbow", "upper", "hand", "0 0 -0.4"),
+        "</robot>".to_owned(),
+    ];
+    folder.write("robot.urdf", &robot.concat());
+    for groups in [
+        "self_contacts.robot = {}",
+        "self_contacts = { hands = { links = [\"hand\"], against = [\"rest\"] }, rest = { against = [] } }",
+        "self_contacts = { hands = { links = [\"hand\"], against = [] }, rest = { against = [\"hands\"] } }",
+    ] {
+        folder.write(
+            "robot.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 3.0\nmechanism = \"robot.urdf\"\n[import]\ngravity = [-9.81, 0.0, 0.0]\n\
+                 {groups}\n[initial]\nshoulder = -0.8\n"
+            ),
+        );
+        let v = folder.json(&["simulate", "robot.toml", "--json"]);
+        assert_eq!(v["status"], "done", "{groups}");
+        // of the hand's center of mass, which is that of its sphere
+        let x = numbers(&v["final"]["bodies"]["hand"]["position"])[0];
+        assert!((x - 0.15).abs() < 1e-6, "{groups}: {x}");
+    }
+}
