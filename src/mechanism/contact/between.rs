@@ -12,6 +12,7 @@ use super::manifold::{self, Manifold};
 use super::meeting::{self, Meeting, OUTLINE, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
+use super::rim_points;
 use super::ring::Ring;
 use super::seam;
 use super::sway::Sway;
@@ -331,7 +332,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
         } => {
             let side = usize::from(side);
             let ball = Ball {
-                center: cylinder::rim_point([of.0, of.1][side], up, part).1,
+                center: rim_points::rim_point([of.0, of.1][side], up, part).1,
                 radius: 0.0,
             };
             let on = On::Face(face);
@@ -361,22 +362,19 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
     }
 }
 
-/// Sine of the angle between two edges, or an edge and an axis, where such meet.
-pub(super) fn sine(of: Sides, held: &Meeting, (a, b): Poses) -> Option<f64> {
-    if let Meeting::Parts(parts) = *held {
-        return cylinder::sine(of, parts, (a, b));
+/// Directions of two lines of which one or both are edges, world frame, where the distance of such is the gap.
+pub(super) fn lines(of: Sides, held: &Meeting, (a, b): Poses) -> Option<[Vec3; 2]> {
+    match *held {
+        Meeting::Parts(parts) => cylinder::lines(of, parts, (a, b)),
+        Meeting::Edges { edges, .. } => {
+            let axis = |c: &Collider, edge: usize, pose: &Pose| {
+                let solid = c.solid()?;
+                Some(pose.r * solid.orientation * solid.local_edge(edge).1)
+            };
+            Some([axis(of.0, edges[0], a)?, axis(of.1, edges[1], b)?])
+        }
+        _ => None,
     }
-    let edges = match *held {
-        Meeting::Edges { edges, .. } => edges,
-        Meeting::Edge(edge) => [edge; 2],
-        _ => return None,
-    };
-    let axis = |c: &Collider, edge: usize, pose: &Pose| match c.solid() {
-        Some(solid) => pose.r * solid.orientation * solid.local_edge(edge).1,
-        None => pose.r * c.orientation.column(2),
-    };
-    let (u, v) = (axis(of.0, edges[0], a), axis(of.1, edges[1], b));
-    Some(u.cross(&v).norm())
 }
 
 /// The collider that the ball of a side is on, and the poses of both.
@@ -447,7 +445,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         Meeting::Parts(parts) => cylinder::by_radius(of, parts, changed, poses),
         Meeting::Vertex { side, vertex, .. } if side == changed => moved(vertex),
         Meeting::RimOnFace { side, up, part, .. } if usize::from(side) == changed => {
-            let out = cylinder::rim_point(own, up, part).0;
+            let out = rim_points::rim_point(own, up, part).0;
             Grown::Moved(pose.r * own.orientation * out)
         }
         Meeting::Vertex { face, .. } | Meeting::RimOnFace { face, .. } => moved(corner(face)),

@@ -22,7 +22,7 @@ pub(super) const ENDS: usize = 2;
 pub(super) const SLOTS: usize = ENDS + EDGES;
 
 /// Sine of the angle between axis and edge below which they count as parallel.
-const PARALLEL: f64 = 2e-2;
+const PARALLEL: f64 = 1e-3;
 
 /// A capsule's or a polytope's part, the colliders and the poses, in the order of the pair: `capsule` is 0 or 1.
 pub(super) struct Roles<'a> {

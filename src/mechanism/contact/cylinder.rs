@@ -11,16 +11,14 @@
 
 use super::ball::Grown;
 use super::crossing::{Crossing, Line};
-use super::half_space;
 use super::manifold;
-use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS, TURN};
+use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
 use super::ring::{Kind, Part as Shape, Ring};
 use super::seam;
 use super::sway::Sway;
 use super::sweep::Sweep;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
-use std::f64::consts::TAU;
 
 /// Part of the bodies' size by which what is held may separate them less than what separates them best: that of a cylinder
 /// about to lie down, whose sides come to touch as well.
@@ -29,6 +27,10 @@ const NEARLY: f64 = 0.05;
 /// Sine of the angle between axes below which they count as parallel, along which their ends carry: where they cross moves by a
 /// thousand times what the bodies do.
 const PARALLEL: f64 = 1e-3;
+
+/// Part of its length by which a place may be beyond the end of a side or an edge and still count as within: of cylinders side by
+/// side, whose ends are level, rounding must not decide which ends carry.
+const BEYOND: f64 = 1e-4;
 
 /// Radius and length of what has an axis.
 fn axial(c: &Collider) -> Option<(f64, f64)> {
@@ -44,7 +46,7 @@ pub(super) fn is_cylinder(c: &Collider) -> bool {
     matches!(c.surface, Surface::Cylinder { .. })
 }
 
-fn half(c: &Collider) -> f64 {
+pub(super) fn half(c: &Collider) -> f64 {
     axial(c).map_or(0.0, |(_, length)| 0.5 * length)
 }
 
@@ -193,11 +195,12 @@ fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
         .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
     match part {
         Part::Ring(_) | Part::Vertex(_) | Part::Tangent(_) => true,
-        Part::Side => y.z.abs() <= half(c),
+        Part::Side => y.z.abs() <= half(c) * (1.0 + 2.0 * BEYOND),
         Part::End(_) => y.x.hypot(y.y) <= c.surface.radius(),
         Part::Edge(k) => c.solid().is_some_and(|s| {
             let (from, along, length) = s.local_edge(k);
-            (0.0..=length).contains(&along.dot(&(y - from)))
+            let beyond = BEYOND * length;
+            (-beyond..=length + beyond).contains(&along.dot(&(y - from)))
         }),
         Part::Face(k) => c.solid().is_some_and(|s| s.is_above(k, &y)),
     }
@@ -308,7 +311,9 @@ impl Pair<'_> {
             return;
         };
         let touch = met.touch(self.now);
-        if seam::is_closed(self.of, self.now, &touch.normal) {
+        if seam::is_closed(self.of, self.now, &touch.normal)
+            || !self.is_crossing_of_rims(parts, &touch.normal)
+        {
             return;
         }
         let flat = met.is_flat(self.sway);
@@ -319,6 +324,24 @@ impl Pair<'_> {
             gap: if carries { touch.gap } else { f64::INFINITY },
             flat,
         });
+    }
+
+    /// Do two rims cross at a normal, if the parts are such? A rim has the normals between those of its side and its end. Where the normal
+    /// is that of a side, the side meets the other rim. Rims with parallel tangents are as two points in a plane: where they touch,
+    /// their distance has no normal.
+    fn is_crossing_of_rims(&self, parts: [Part; 2], n: &Vec3) -> bool {
+        let [Part::Ring(s), Part::Ring(t)] = parts else {
+            return true;
+        };
+        let axis = |c: &Collider, pose: &Pose, s: i16| -> Vec3 {
+            pose.r * c.orientation.column(2) * f64::from(s.signum())
+        };
+        let a = axis(self.of.0, self.now.0, s);
+        let b = axis(self.of.1, self.now.1, t);
+        let (u, v) = (n.cross(&a), n.cross(&b));
+        n.dot(&a) > PARALLEL
+            && -n.dot(&b) > PARALLEL
+            && u.cross(&v).norm() > PARALLEL * u.norm() * v.norm()
     }
 
     /// The ends of a cylinder, with what lies across them: places of its axis above the rim.
@@ -411,98 +434,6 @@ impl Pair<'_> {
     }
 }
 
-/// A point of a cylinder's rim by its angle, in parts of a turn: how far out it is, of radius one, and where, body frame.
-pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
-    let (sin, cos) = (f64::from(part) / f64::from(TURN) * TAU).sin_cos();
-    let out = Vec3::new(cos, sin, 0.0);
-    let end = Vec3::z() * if up { half(c) } else { -half(c) };
-    let at = c.position + c.orientation * (out * c.surface.radius() + end);
-    (out, at)
-}
-
-/// The lowest point of a cylinder's rim on a face of the other, if that is above the face, as it would be held, and its gap.
-fn lowest_on_face(
-    of: (&Collider, &Collider),
-    (side, up, face): (u8, bool, usize),
-    poses: (&Pose, &Pose),
-) -> Option<(Meeting, f64)> {
-    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
-    let (own, other) = (usize::from(side), 1 - usize::from(side));
-    let (c, on) = (colliders[own], colliders[other]);
-    let solid = on.solid()?;
-    let local = solid.of.faces[face].normal;
-    let n = poses[other].r * (on.orientation * local);
-    let seen = c.orientation.tr_mul(&poses[own].r.tr_mul(&n));
-    let part = half_space::lowest(&seen, 0.0)?;
-    let place = poses[own].point(&rim_point(c, up, part).1);
-    let to_other = |x: &Vec3| {
-        let body = poses[other].r.tr_mul(&(x - poses[other].x));
-        on.orientation.tr_mul(&(body - on.position))
-    };
-    let y = to_other(&place);
-    let is_above = if is_cylinder(on) {
-        // of a prism's faces the ends alone are the cylinder's
-        local.z.abs() > 0.5 && y.x.hypot(y.y) <= on.surface.radius()
-    } else {
-        solid.is_above(face, &y)
-    };
-    let gap = local.dot(&(y - solid.local(solid.of.faces[face].top)));
-    let held = Meeting::RimOnFace {
-        side,
-        up,
-        part,
-        face,
-    };
-    is_above.then_some((held, gap))
-}
-
-/// A rim on a face of the other that something of its end is held on.
-fn end_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(u8, bool, usize)> {
-    match *held {
-        Meeting::Vertex { side, vertex, face } => {
-            let c = [of.0, of.1][side];
-            let up = c.solid().is_some_and(|s| s.local(vertex).z > 0.0);
-            is_cylinder(c).then_some((side as u8, up, face))
-        }
-        Meeting::RimOnFace { side, up, face, .. } => Some((side, up, face)),
-        _ => None,
-    }
-}
-
-/// Of what is held of two colliders, the lowest point of a rim on a face, deeper than `below` it, that is not held yet.
-pub(super) fn lowest_of(
-    of: (&Collider, &Collider),
-    held: &mut dyn Iterator<Item = Meeting>,
-    poses: (&Pose, &Pose),
-    below: f64,
-) -> Option<Meeting> {
-    let mut last = None;
-    let (mut deepest, mut lowest) = (-below, None);
-    let mut taken = [Meeting::Apart; SLOTS];
-    for (taken, held) in taken.iter_mut().zip(held) {
-        *taken = held;
-    }
-    for held in &taken {
-        let end = end_on_face(of, held);
-        if end.is_none() || end == last {
-            continue;
-        }
-        last = end;
-        if let Some((point, gap)) = end.and_then(|end| lowest_on_face(of, end, poses))
-            && gap < deepest
-            && !taken.contains(&point)
-        {
-            (deepest, lowest) = (gap, Some(point));
-        }
-    }
-    lowest
-}
-
-/// May a point of a rim be held in place of what is held?
-pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeting) -> bool {
-    *old == Meeting::Apart || end_on_face(of, old) == end_on_face(of, new)
-}
-
 /// Largest distance of a cylinder, a capsule or a polytope from its place, m.
 pub(super) fn reach(c: &Collider) -> f64 {
     match axial(c) {
@@ -512,15 +443,15 @@ pub(super) fn reach(c: &Collider) -> f64 {
     }
 }
 
-/// Sine of the angle between two lines, where both parts are such.
-pub(super) fn sine(
+/// Directions of two lines, world frame, where both parts are such.
+pub(super) fn lines(
     (a, b): (&Collider, &Collider),
     [p, q]: [Part; 2],
     (x, y): (&Pose, &Pose),
-) -> Option<f64> {
+) -> Option<[Vec3; 2]> {
     let [p, q] = [shape(a, p), shape(b, q)];
     let lines = [p, q].iter().all(|s| s.kind == Kind::Line);
-    lines.then(|| (x.r * p.axis).cross(&(y.r * q.axis)).norm())
+    lines.then(|| [x.r * p.axis, y.r * q.axis])
 }
 
 /// What a larger radius of the collider on `side` does.
@@ -652,6 +583,79 @@ mod tests {
             }
         }
         assert!(kinds[..3].iter().all(|n| *n > 0), "{kinds:?}");
+    }
+
+    /// Side by side, ends level: a side and a rim meet at either end. Rims that touch beside each other have no normal.
+    #[test]
+    fn level_cylinders_side_by_side_are_held_at_both_ends() {
+        for (turn, gap) in [
+            (Vec3::zeros(), 0.0),
+            (Vec3::x() * FRAC_PI_2, 1e-7),
+            (Vec3::new(0.3, 0.5, 0.7), -1e-12),
+            (Vec3::new(1.3, -0.2, 2.7), 1e-3),
+        ] {
+            let m = plain(two(1, CYLINDER, CYLINDER));
+            let turned = exp(&turn);
+            let beside = turned * Vec3::new(0.6 + gap, 0.0, 0.0);
+            let poses = [Pose::new(Vec3::zeros(), turned), Pose::new(beside, turned)];
+            let mut ends = [0; 2];
+            for c in &m.contacts {
+                let held = m.meeting(c, &poses, &Ahead::NONE);
+                if held == Meeting::Apart {
+                    continue;
+                }
+                let t = m.touch_of(c, &held, &poses);
+                assert!((t.gap - gap).abs() < 1e-12, "{held:?} {t:?}");
+                assert!(
+                    (t.normal - turned * Vec3::x()).norm() < 1e-9,
+                    "{held:?} {t:?}"
+                );
+                let local = turned.inverse() * t.point;
+                assert!((local.z.abs() - 0.25).abs() < 1e-9, "{held:?} {t:?}");
+                ends[usize::from(local.z > 0.0)] += 1;
+                check_with(&m, c, &poses, 1e-5);
+            }
+            assert_eq!(ends, [2, 2]);
+        }
+    }
+
+    /// A cylinder and a capsule that roll fast across an edge of a box, their axes at some angle to it.
+    #[test]
+    fn what_rolls_obliquely_is_held_by_an_edge() {
+        for rod in [CYLINDER, CAPSULE] {
+            let radius = rod.radius();
+            let m = plain(two(1, rod, BOX));
+            for angle in [0.05, 0.2, 0.5, 1.0_f64] {
+                let axis = Vec3::new(-angle.sin(), angle.cos(), 0.0);
+                let lies = exp(&(Vec3::z() * angle)) * exp(&(-Vec3::x() * FRAC_PI_2));
+                let box_at = Vec3::new(-0.3, 0.0, -0.1 - radius);
+                let mut poses = [Pose::identity(), Pose::identity()];
+                let mut velocities = [0.0; 12];
+                for c in &m.colliders {
+                    let body = c.body.expect("a body's");
+                    let is_box = matches!(c.surface, Surface::Box(_));
+                    poses[body] = if is_box {
+                        Pose::new(box_at, exp(&Vec3::zeros()))
+                    } else {
+                        Pose::new(Vec3::zeros(), lies)
+                    };
+                    if !is_box {
+                        let spin = poses[body].r.tr_mul(&(axis * 30.0));
+                        velocities[6 * body + 3..6 * body + 6].copy_from_slice(spin.as_slice());
+                    }
+                }
+                let ahead = Ahead {
+                    velocities: &velocities,
+                    h: 0.01,
+                };
+                let crosses = m.contacts.iter().any(|c| {
+                    let held = m.meeting(c, &poses, &ahead);
+                    let t = m.touch_of(c, &held, &poses);
+                    held != Meeting::Apart && t.gap.abs() < 1e-12 && t.point.xy().norm() < 1e-9
+                });
+                assert!(crosses, "{} at {angle}", m.colliders[0].surface.kind());
+            }
+        }
     }
 
     /// What parry's distances are exact to, at least.

@@ -25,6 +25,7 @@ mod nearest;
 mod number;
 mod polytope;
 mod rim;
+mod rim_points;
 mod ring;
 #[cfg(test)]
 mod samples;
@@ -273,6 +274,27 @@ impl Ahead<'_> {
         spin(b, q) - spin(a, p)
     }
 
+    /// May lines of two bodies turn within the interval until they are parallel, where the distance along their common normal jumps
+    /// from one side to the other? Neither what the bodies turn together changes the angle, nor the spin of a body about its own line: a
+    /// rod that rolls stays at its angle to an edge, however fast it rolls.
+    fn may_be_parallel(
+        &self,
+        lines: [Vec3; 2],
+        (a, p): (Option<usize>, &Pose),
+        (b, q): (Option<usize>, &Pose),
+    ) -> bool {
+        let turn = |body, pose: &Pose, line: &Vec3| {
+            let motion = self.motion(body);
+            motion.map_or_else(Vec3::zeros, |(_, w)| {
+                let w = pose.r * w;
+                w - line * line.dot(&w)
+            })
+        };
+        let across = (turn(b, q, &lines[1]) - turn(a, p, &lines[0])).norm();
+        let least = across.min(self.spin((a, p), (b, q)).norm());
+        lines[0].cross(&lines[1]).norm() < (TURNS * least * self.h.abs()).min(sway::LYING)
+    }
+
     /// How two bodies move against each other, of which one has a size of so much.
     fn sway(
         &self,
@@ -456,13 +478,10 @@ impl Mechanism {
         }
         let found = last.found.and_then(|m| m.places.get(feature).copied());
         let held = found.unwrap_or(Meeting::Apart);
-        if let Some(sine) = between::sine(of, &held, ends) {
-            // edges that may turn until they are parallel, where their gap jumps from one side to the other
-            let turn = ahead.spin((of.0.body, ends.0), (of.1.body, ends.1));
-            let turns = TURNS * turn.norm() * ahead.h.abs();
-            if sine < turns.min(sway::LYING) {
-                return Meeting::Apart;
-            }
+        if let Some(lines) = between::lines(of, &held, ends)
+            && ahead.may_be_parallel(lines, (of.0.body, ends.0), (of.1.body, ends.1))
+        {
+            return Meeting::Apart;
         }
         held
     }
@@ -521,7 +540,7 @@ impl Mechanism {
             }
             Pair::Between { first, second, .. } => {
                 let (of, poses) = self.sides((first, second), poses);
-                cylinder::lowest_of(of, held, poses, below)
+                rim_points::lowest_of(of, held, poses, below)
             }
         }
     }
@@ -532,7 +551,7 @@ impl Mechanism {
             Pair::Ground { .. } => true,
             Pair::Between { first, second, .. } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
-                cylinder::may_replace(of, old, new)
+                rim_points::may_replace(of, old, new)
             }
         }
     }

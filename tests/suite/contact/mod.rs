@@ -10,6 +10,7 @@ mod passage;
 mod pyramid;
 mod random;
 mod rest;
+mod rods;
 mod rolling;
 mod seams;
 mod slide;
