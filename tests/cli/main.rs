@@ -8,6 +8,7 @@ mod inspect;
 mod joints;
 mod learners;
 mod plot;
+mod servos;
 mod simulate;
 mod solve;
 mod verdicts;
