@@ -6,9 +6,10 @@ use super::growth::{Cause, Unexplained};
 /// Steps of the shortest windows that are examined for growth, two in each quarter: gains just beyond the limit of stability show
 /// in longer ones.
 const GROWTH_WINDOW: usize = 8;
-/// Growth of the kinetic energy from each quarter of a window to the next that is an explosion, if actuators do their work with
-/// reversals from step to step.
-const REVERSAL_GROWTH: f64 = 2.0;
+/// Growth of the largest kinetic energy from each quarter of a window to the next that is an explosion. A bounded force gives at most
+/// `(F t)^2/2m` from rest, also at resonance: 16/9 from the third quarter to the fourth. A reference that jumps makes one such step, and
+/// a swing that beats against the quarters makes smaller ones.
+const QUARTERLY_GROWTH: f64 = 2.0;
 /// Share of the actuators' work done in steps that reverse the motion of the step before, above which the motion is not
 /// resolved: an oscillation of four steps a period has half.
 const REVERSED: f64 = 0.5;
@@ -24,9 +25,6 @@ const DECIDED_KNOTS: usize = 2;
 /// Least part of that kinetic energy that held controls must have made. By the balance of energy it is `1 - 1/`[`DECIDED`] if nothing
 /// else is wrong.
 const MADE: f64 = 0.7;
-/// Growth of the largest kinetic energy from each quarter of a window to the next, if references move. A jump makes one step of
-/// them, a swing that beats against the quarters less.
-const STEADY_GROWTH: f64 = 1.25;
 /// Steps of the shortest windows from the start in which references that stand still need no steady growth. Next to both limits of
 /// stability a servo overshoots in its first steps.
 const SETTLED: usize = 32;
@@ -89,7 +87,7 @@ impl Balance {
             let own = &self.kinetic[ends[i] + usize::from(i > 0)..=ends[i + 1]];
             own.iter().copied().fold(0.0, f64::max)
         };
-        (1..4).all(|i| most(i) > STEADY_GROWTH * most(i - 1))
+        (1..4).all(|i| most(i) > QUARTERLY_GROWTH * most(i - 1))
     }
 
     /// A window in which the kinetic energy comes to more than [`DECIDED`] times what was in play in its first quarter and came into play
@@ -139,7 +137,7 @@ impl Balance {
                 let kinetic = own.iter().copied().fold(0.0, f64::max);
                 let exerted = rise(&self.exerted, part);
                 let reverses = rise(&self.reversed, part) > REVERSED * exerted;
-                let grows = exerted > DRIVEN * kinetic && kinetic > REVERSAL_GROWTH * before;
+                let grows = exerted > DRIVEN * kinetic && kinetic > QUARTERLY_GROWTH * before;
                 if !(reverses && grows) {
                     return None;
                 }
