@@ -7,6 +7,7 @@ use super::{
     Failure, Integrator, animate, figure_format, finer_steps, model, positive, print_result,
     report, room, shown, stop_on_interrupt, warn, write, write_trajectory,
 };
+use least_action::control::Policy;
 use least_action::dynamics::{Dynamics, Step, StepError, StepFailure, stop_requested, unstopped};
 use least_action::format::recording::Recording;
 use least_action::format::{self, Model, Overrides};
@@ -158,10 +159,18 @@ fn roll<D: Dynamics>(system: &D, model: &Model, x0: &[f64]) -> Rolled {
 }
 
 /// The failure of a motion that cannot be right.
-fn unexplained(balance: &Balance, time: f64, found: &Unexplained, finer: &str) -> StepError {
-    let remedy = format!("take {finer}; or check stiff springs and gains");
+fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained) -> StepError {
+    let remedy = format!(
+        "take {}; or check stiff springs and gains",
+        finer_steps(model)
+    );
     let (k, energy) = (found.knot, balance.energy(found.knot));
-    const GAINS: &str = "the gains of the policy are unstable at this time step: lower them, or take a smaller time step";
+    let gains = |since: usize| {
+        format!(
+            "the gains of {} are unstable at this time step",
+            drivers(model, balance, since, k)
+        )
+    };
     let message = match found.cause {
         Cause::NotFinite => format!("it is not a finite number; {remedy}"),
         Cause::Speed => format!("a body is faster than light, at {energy:.3e} J; {remedy}"),
@@ -179,11 +188,17 @@ fn unexplained(balance: &Balance, time: f64, found: &Unexplained, finer: &str) -
         Cause::Gain { gain, in_play } => format!(
             "contacts, friction and dampers gave {gain:.3e} J where {in_play:.3e} J were in play, and they can only take some; {remedy}"
         ),
-        Cause::Reversals => format!(
-            "it grew to {energy:.3e} J by actuators that reverse their motion in every step; {GAINS} (a damping gain d on a mass m needs h d < 2 m)"
+        Cause::Reversals { since } => format!(
+            "it grew to {energy:.3e} J by actuators that reverse their motion in every step; {} (a damping gain d on a mass m needs h d < 2 m); {SMALLER}",
+            gains(since)
         ),
-        Cause::Growth => format!(
-            "it grew exponentially to {energy:.3e} J by the work of actuators, as by no bounded effort; {GAINS}"
+        Cause::Held {
+            since,
+            made,
+            in_play,
+        } => format!(
+            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play; {}: a servo gains energy if kd < kp h/2; {SMALLER}",
+            gains(since)
         ),
     };
     StepError {
@@ -193,6 +208,51 @@ fn unexplained(balance: &Balance, time: f64, found: &Unexplained, finer: &str) -
         residual: balance.error(k),
         message,
     }
+}
+
+/// What helps against unstable gains. Substeps do not: a policy acts once in a time step.
+const SMALLER: &str = "take smaller gains, a smaller kp for the same kd, or a smaller time step";
+
+/// The actuators that drive a motion between two knots, by name.
+fn drivers(model: &Model, balance: &Balance, from: usize, to: usize) -> String {
+    let actuators = &model.system.mechanism().actuators;
+    let names = balance.drivers(from, to).into_iter();
+    let names: Vec<String> = names.map(|c| format!("`{}`", actuators[c].name)).collect();
+    match &names[..] {
+        [] => "the policy".into(),
+        [name] => format!("actuator {name}"),
+        [names @ .., last] => format!("actuators {} and {last}", names.join(", ")),
+    }
+}
+
+/// Fails a run whose energy shows that its motion cannot be right. A step that fails after that fails for it.
+fn judge(
+    model: &Model,
+    t: &Trajectory,
+    balance: &Balance,
+    rolled: Result<(), StepError>,
+) -> Result<(), StepError> {
+    let failed = rolled.as_ref().err();
+    if failed.is_some_and(|e| e.failure == StepFailure::Stopped) {
+        return rolled;
+    }
+    let mut found = vec![];
+    // controls that are given are bounded, whatever they do
+    if !model.policy.sees().is_empty() {
+        found.push(balance.unstable_feedback(model.policy.stands()));
+        if failed.is_some() {
+            found.push(balance.unstable_feedback_at_end());
+        }
+    }
+    found.push(balance.unexplained());
+    let Some(found) = found.into_iter().flatten().min_by_key(|u| u.knot) else {
+        return rolled;
+    };
+    let mut out = unexplained(model, balance, t.knot(found.knot).t, &found);
+    if let Some(e) = failed {
+        out.message += &format!(". At {:.4} s a step failed: {}", e.time, e.message);
+    }
+    Err(out)
 }
 
 pub fn run(a: &Arguments) -> Result<(), Failure> {
@@ -251,12 +311,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         t.truncate(last);
         rolled = Err(StepError::stopped(t.intervals.iter().sum()));
     }
-    let stopped = |e: &StepError| e.failure == StepFailure::Stopped;
-    if let (false, Some(found)) = (rolled.as_ref().is_err_and(stopped), balance.unexplained()) {
-        // a step that fails after it fails for that
-        let time = t.knot(found.knot).t;
-        rolled = Err(unexplained(&balance, time, &found, finer_steps(&model)));
-    }
+    rolled = judge(&model, &t, &balance, rolled);
     let status = match &rolled {
         Ok(()) => "done",
         Err(e) if e.failure == StepFailure::Stopped => "interrupted",

@@ -218,6 +218,12 @@ impl Tracking {
         out
     }
 
+    /// Do all references stand still, without feed-forward?
+    pub fn stands(&self) -> bool {
+        let mut parts = self.loops.iter().flat_map(|l| &l.reference);
+        self.open == 0 && parts.all(|r| matches!(r, Reference::Constant(_)))
+    }
+
     fn knot(&self, at: &Knot) -> Knot {
         Knot {
             t: self.times.get(at.k).copied().unwrap_or(at.t),

@@ -57,6 +57,13 @@ impl Acting {
     }
 }
 
+impl Acting {
+    /// Is it feedback to references that stand still?
+    pub fn stands(&self) -> bool {
+        matches!(self, Self::Tracking(t) if t.stands())
+    }
+}
+
 impl Policy for Acting {
     fn sees(&self) -> &[QuantityId] {
         of!(self, p => p.sees())

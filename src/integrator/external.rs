@@ -16,6 +16,10 @@ pub struct ExternalWork {
     each: Vec<(f64, f64)>,
     /// Displacement of each actuator over the step before.
     earlier: Vec<f64>,
+    /// Effort of each actuator at the start of the step, N or N m.
+    at_start: Vec<f64>,
+    /// Size of the work of each actuator in the last step that ended, J.
+    sizes: Vec<f64>,
     /// Poses at the knot reached, and what the actuators exert there.
     poses: Vec<Pose>,
     start: Efforts,
@@ -80,6 +84,17 @@ impl Open {
             unresolved: 0.5 * (rest[0] - rest[1]),
         }
     }
+}
+
+/// What the actuators do in a step, J.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepWork {
+    /// Sum of the sizes of their works.
+    pub exerted: f64,
+    /// The part of it by actuators that moved against their direction of the step before.
+    pub reversed: f64,
+    /// Work beyond that of efforts that are linear between the knots, because controls are held.
+    pub held: f64,
 }
 
 impl ExternalWork {
@@ -231,19 +246,32 @@ impl ExternalWork {
         (self.here, self.open) = (before.share(0.0), whole);
     }
 
-    /// Ends a step at the knot reached. Returns the sum of the sizes of the actuators' works over the step, and the part of
-    /// those that moved against their direction of the step before, J.
-    pub fn end_step(&mut self) -> [f64; 2] {
-        let mut out = [0.0; 2];
-        self.earlier.resize(self.each.len(), 0.0);
-        for ((moved, work), earlier) in self.each.iter_mut().zip(&mut self.earlier) {
-            out[0] += work.abs();
-            if *moved * *earlier < 0.0 {
-                out[1] += work.abs();
+    /// Ends a step at the knot reached.
+    pub fn end_step(&mut self) -> StepWork {
+        let mut out = StepWork::default();
+        let n = self.each.len();
+        self.earlier.resize(n, 0.0);
+        // the first step has no start before
+        let has_start = self.at_start.len() == n;
+        self.at_start.resize(n, 0.0);
+        self.sizes.clear();
+        for (c, own) in self.each.iter_mut().enumerate() {
+            let ((moved, work), now) = (*own, self.start.efforts[c]);
+            out.exerted += work.abs();
+            if moved * self.earlier[c] < 0.0 {
+                out.reversed += work.abs();
             }
-            *earlier = *moved;
-            (*moved, *work) = (0.0, 0.0);
+            if self.holds && has_start {
+                out.held += work - 0.5 * (self.at_start[c] + now) * moved;
+            }
+            self.sizes.push(work.abs());
+            (self.earlier[c], self.at_start[c], *own) = (moved, now, (0.0, 0.0));
         }
         out
+    }
+
+    /// Size of the work of each actuator in the last step that ended, J.
+    pub fn sizes(&self) -> &[f64] {
+        &self.sizes
     }
 }

@@ -35,7 +35,7 @@ pub use aligned::Aligned;
 pub use choice::{Choice, ChoiceError, Substeps};
 pub use composed::{Composed, Order};
 pub use divided::Divided;
-pub use external::ExternalWork;
+pub use external::{ExternalWork, StepWork};
 pub use held::{Controls, Held};
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;

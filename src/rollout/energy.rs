@@ -3,7 +3,7 @@
 use super::Trajectory;
 use super::growth::InPlay;
 use crate::dynamics::{Knot, StepError};
-use crate::integrator::{ExternalWork, Mechanical, motions};
+use crate::integrator::{ExternalWork, Mechanical, StepWork, motions};
 use crate::mechanism::{KnotData, Mechanism, Motion, Quantity};
 use crate::spatial::{Pose, Vec3};
 use std::ops::ControlFlow;
@@ -30,6 +30,11 @@ pub struct Balance {
     pub exerted: Vec<f64>,
     /// The part of it in steps that moved an actuator against its direction of the step before.
     pub reversed: Vec<f64>,
+    /// Work of the actuators until the knot beyond that of efforts which are linear between the knots. It is what a feedback law does
+    /// because its controls are held over a step, and would not do if it acted continuously.
+    pub held: Vec<f64>,
+    /// Of each actuator, the sum of the sizes of its works in each step until the knot.
+    pub exerted_by: Vec<Vec<f64>>,
     /// Velocities at the knots.
     pub velocities: Vec<Vec<Motion>>,
     /// Energy that gravity gives the bodies from rest in one step, `sum m (g h)^2/2` of the longest, J: less is not resolved.
@@ -117,10 +122,18 @@ pub fn balance_with<S: Mechanical>(
         let mut step = external.end_step();
         if k == 0 {
             external.begin();
-            step = [0.0; 2];
+            step = StepWork::default();
         }
-        for (curve, size) in [&mut out.exerted, &mut out.reversed].into_iter().zip(step) {
-            curve.push(curve.last().copied().unwrap_or(0.0) + size);
+        let add = |curve: &mut Vec<f64>, size: f64| {
+            curve.push(curve.last().map_or(0.0, |sum| sum + size));
+        };
+        add(&mut out.exerted, step.exerted);
+        add(&mut out.reversed, step.reversed);
+        add(&mut out.held, step.held);
+        let sizes = external.sizes();
+        out.exerted_by.resize(sizes.len(), vec![]);
+        for (curve, size) in out.exerted_by.iter_mut().zip(sizes) {
+            add(curve, *size);
         }
         let data = system.knot_data(&seen, w);
         let mass: f64 = data.mechanism.bodies.iter().map(|b| b.mass).sum();

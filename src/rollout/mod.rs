@@ -3,6 +3,7 @@
 
 mod cache;
 mod energy;
+mod feedback;
 mod growth;
 
 pub use energy::{Balance, balance, balance_with, momentum};

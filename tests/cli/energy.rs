@@ -3,68 +3,10 @@
 use super::{Folder, number};
 use serde_json::Value;
 
-const BOTH: [&str; 2] = ["minimal", "maximal"];
-
-/// A mass (or moment of inertia) on one joint without gravity, driven to zero by a servo.
-struct Servo {
-    kind: &'static str,
-    mass: f64,
-    h: f64,
-    /// `h kd/m`: the servo is stable below 2.
-    z: f64,
-    /// `h^2 kp/m`
-    y: f64,
-    start: f64,
-}
-
-impl Servo {
-    fn text(&self) -> String {
-        let Self {
-            kind,
-            mass,
-            h,
-            z,
-            y,
-            start,
-        } = self;
-        let (kp, kd) = (y * mass / (h * h), z * mass / h);
-        let inertia = format!("inertia = [{mass:e}, {mass:e}, {mass:e}]");
-        format!(
-            r#"time_step = {h:e}
-horizon = {:e}
-[mechanism]
-gravity = [0.0, 0.0, 0.0]
-[mechanism.bodies.car]
-mass = {mass:e}
-{inertia}
-[mechanism.joints.x]
-kind = "{kind}"
-child = "car"
-axis = [1.0, 0.0, 0.0]
-[mechanism.actuators.u]
-joint = "x"
-[initial]
-x = {start:e}
-[policy.gains]
-kp = {{ value = {kp:e}, fixed = true }}
-kd = {{ value = {kd:e}, fixed = true }}
-[[policy.loops]]
-control = "u"
-joint = "x"
-kp = "kp"
-kd = "kd"
-reference = 0.0
-[[costs]]
-quantity = {{ joint = "x" }}
-weight = 1.0
-"#,
-            200.0 * h
-        )
-    }
-}
+pub(super) const BOTH: [&str; 2] = ["minimal", "maximal"];
 
 /// Runs a file by an integrator; 0 where it is done, 1 where it failed.
-fn simulate(folder: &Folder, text: &str, arguments: &[&str]) -> Value {
+pub(super) fn simulate(folder: &Folder, text: &str, arguments: &[&str]) -> Value {
     folder.write("case.toml", text);
     let run = folder.run(&[&["simulate", "case.toml", "--json"], arguments].concat());
     let value = run.json();
@@ -77,86 +19,13 @@ fn simulate(folder: &Folder, text: &str, arguments: &[&str]) -> Value {
     value
 }
 
-fn is_done(v: &Value) -> bool {
+pub(super) fn is_done(v: &Value) -> bool {
     if v["status"] == "failed" {
         assert!(v["failure"]["time"].is_number(), "{v:#}");
         assert!(v["failure"]["element"].is_string(), "{v:#}");
         assert!(v["final"]["bodies"].is_object(), "{v:#}");
     }
     v["status"] == "done"
-}
-
-/// Gains on either side of the stability limit, of slides and hinges, light and heavy, by both integrators.
-#[test]
-fn servos_fail_where_they_are_unstable() {
-    let folder = Folder::new("energy_servos");
-    for (i, z) in [0.3, 1.0, 1.5, 1.8, 2.15, 2.5, 4.0, 20.0]
-        .into_iter()
-        .enumerate()
-    {
-        for (k, (mass, h)) in [(1e-3, 1e-3), (1.0, 0.01), (50.0, 0.05), (0.2, 0.01)]
-            .into_iter()
-            .enumerate()
-        {
-            let servo = Servo {
-                kind: ["prismatic", "revolute"][(i + k) % 2],
-                mass,
-                h,
-                z,
-                y: z * [1e-4, 0.02, 0.1][(i + k) % 3],
-                start: [0.1, -1.0, 1e-3][k % 3],
-            };
-            for integrator in BOTH {
-                let v = simulate(&folder, &servo.text(), &["--integrator", integrator]);
-                let what = format!("{integrator}, {}, z = {z}, m = {mass}, h = {h}", servo.kind);
-                assert_eq!(is_done(&v), z < 2.0, "{what}: {}", v["failure"]);
-            }
-        }
-    }
-}
-
-/// Two links under gravity with a servo in each joint, whose damping gains are `z` times the outer link's moment of inertia by `h`. The
-/// arm is up to five times as easy to move as that link alone: it is stable below `z = 0.4`, and unstable above 2 in any pose.
-#[test]
-fn servos_of_an_arm_fail_where_they_are_unstable() {
-    let folder = Folder::new("energy_arm");
-    for (seed, z) in [0.1, 0.3, 0.2, 3.0, 5.0].into_iter().enumerate() {
-        let (h, length) = ([0.01, 0.002][seed % 2], 0.4 + 0.1 * seed as f64);
-        // of a link about its own end
-        let own = length * length / 3.0;
-        let (kd, kp) = (z * own / h, 0.02 * z * own / (h * h));
-        let mut text = format!(
-            "time_step = {h:e}\nhorizon = {:e}\n[mechanism]\n",
-            200.0 * h
-        );
-        let mut loops = format!(
-            "[policy.gains]\nkp = {{ value = {kp:e}, fixed = true }}\nkd = {{ value = {kd:e}, fixed = true }}\n"
-        );
-        for (name, parent, at) in [("upper", "world", 0.0), ("lower", "upper", -0.5 * length)] {
-            text += &format!(
-                "[mechanism.bodies.{name}]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, {length:e}] }}\n\
-                 [mechanism.joints.{name}]\nkind = \"revolute\"\nparent = \"{parent}\"\nchild = \"{name}\"\n\
-                 axis = [0.0, 1.0, 0.0]\nparent_anchor = [0.0, 0.0, {at:e}]\nchild_anchor = [0.0, 0.0, {:e}]\n\
-                 [mechanism.actuators.{name}]\njoint = \"{name}\"\n",
-                0.5 * length
-            );
-            loops += &format!(
-                "[[policy.loops]]\ncontrol = \"{name}\"\njoint = \"{name}\"\nkp = \"kp\"\nkd = \"kd\"\nreference = 0.3\n"
-            );
-        }
-        text += &format!(
-            "[initial]\nupper = 0.5\nlower = -0.4\n{loops}[[costs]]\nquantity = {{ joint = \"upper\" }}\nweight = 1.0\n"
-        );
-        for integrator in BOTH {
-            let v = simulate(&folder, &text, &["--integrator", integrator]);
-            assert_eq!(
-                is_done(&v),
-                z < 2.0,
-                "{integrator}, z = {z}: {}",
-                v["failure"]
-            );
-        }
-    }
 }
 
 /// Springs in plain steps on either side of `h omega = 2`, released or in motion, with and without a damper. In automatic

@@ -9,6 +9,7 @@ mod inspect;
 mod joints;
 mod learners;
 mod plot;
+mod servos;
 mod simulate;
 mod solve;
 mod verdicts;
