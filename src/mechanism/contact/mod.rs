@@ -225,8 +225,19 @@ pub struct Touch {
     pub gap: f64,
     /// Unit normal, from the parent to the child, world frame.
     pub normal: Vec3,
-    /// Point at which forces act on both, world frame.
+    /// Point at which forces act on both, world frame: in the middle between the surfaces, or on the surface of a body that touches the
+    /// world. A force along the surface so has the lever that it has when the gap is closed.
     pub point: Vec3,
+}
+
+impl Touch {
+    /// With the point on the surface of the child instead of in the middle.
+    fn on_child(self) -> Self {
+        Self {
+            point: self.point + self.normal * (0.5 * self.gap),
+            ..self
+        }
+    }
 }
 
 /// The last search of [`Mechanism::meeting_of`].
@@ -561,7 +572,11 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::touch(of, (feature, held), poses)
+                let touch = between::touch(of, (feature, held), poses);
+                match of.0.body {
+                    None => touch.on_child(),
+                    Some(_) => touch,
+                }
             }
         }
     }
@@ -595,7 +610,11 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::slope(of, (feature, held), poses)
+                let slope = between::slope(of, (feature, held), poses);
+                match of.0.body {
+                    None => slope.on_child(&between::touch(of, (feature, held), poses), poses),
+                    Some(_) => slope,
+                }
             }
         }
     }
