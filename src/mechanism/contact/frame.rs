@@ -15,16 +15,16 @@ pub(crate) struct TouchSlope {
 }
 
 impl TouchSlope {
-    /// With the point on the surface of the child instead of in the middle, where `touch` has it: `c + g n/2`.
-    pub fn on_child(mut self, touch: &Touch, (a, b): (&Pose, &Pose)) -> Self {
+    /// With the point a part of the gap away from the middle, where `touch` has it: `c + part g n`.
+    pub fn shifted(mut self, part: f64, touch: &Touch, (a, b): (&Pose, &Pose)) -> Self {
         let Touch { gap, normal, point } = touch;
         let ends = self.point.iter_mut().zip(&self.normal);
         for (((by_dx, by_dphi), (n_by_dx, n_by_dphi)), (sign, pose)) in
-            ends.zip([(-0.5, a), (0.5, b)])
+            ends.zip([(-part, a), (part, b)])
         {
             let torque = pose.r.tr_mul(&(point - pose.x).cross(normal));
-            *by_dx += normal * normal.transpose() * sign + n_by_dx * (0.5 * gap);
-            *by_dphi += normal * torque.transpose() * sign + n_by_dphi * (0.5 * gap);
+            *by_dx += normal * normal.transpose() * sign + n_by_dx * (part * gap);
+            *by_dphi += normal * torque.transpose() * sign + n_by_dphi * (part * gap);
         }
         self
     }

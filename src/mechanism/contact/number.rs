@@ -80,12 +80,10 @@ impl Mechanism {
                 let (sign, what) = ([-1.0, 1.0][side], (feature, held));
                 let touch = between::touch(of, what, ends);
                 // as forces act there
-                let placed = |by: Touch| match of.0.body {
-                    None => Touch {
-                        point: by.point + (touch.normal * by.gap + by.normal * touch.gap) * 0.5,
-                        ..by
-                    },
-                    Some(_) => by,
+                let part = c.from_middle();
+                let placed = |by: Touch| Touch {
+                    point: by.point + (touch.normal * by.gap + by.normal * touch.gap) * part,
+                    ..by
                 };
                 // the feature moves along with its body
                 let by = match (field, axis) {

@@ -110,40 +110,6 @@ fn what_spins_does_not_pass_a_thin_wall() {
     none_failed(&failed);
 }
 
-/// A ball and an upright cylinder, with the inertia of the ball, that hit a wall obliquely roll along it: `v' = 5/7 v`, as friction has the
-/// lever of the radius whatever the gap was at the knot before.
-#[test]
-fn oblique_impacts_have_the_lever_of_the_radius() {
-    let mut failed = vec![];
-    for integrator in ["maximal", "minimal"] {
-        for (shape, reach) in [SHAPES[1], SHAPES[3]] {
-            for wall in [WALL, "{ box = [0.5, 4.0, 4.0] }"] {
-                for speed in [0.5, 3.0, 12.0] {
-                    for phase in 0..4 {
-                        let half = if wall == WALL { 0.01 } else { 0.25 };
-                        let from = -half - reach - speed * H * (3.0 + f64::from(phase) / 4.0);
-                        let along = 0.5 * speed;
-                        let body = (shape, [from, 0.0, 0.0], [speed, along, 0.0], [0.0; 3]);
-                        let wall = terrain("wall", wall, [0.0; 3], 0.9);
-                        let case = format!("{integrator} {shape} {speed} {phase}");
-                        match motion(&file(integrator, &wall, &[body])) {
-                            Err(e) => failed.push(format!("{case}: {e}")),
-                            Ok((_, knots)) => {
-                                let [before, end] = [2, 1].map(|k| knots[knots.len() - k][0]);
-                                let ratio = (end.x.y - before.x.y) / (H * along);
-                                if (ratio - 5.0 / 7.0).abs() > 1e-6 {
-                                    failed.push(format!("{case}: {ratio}"));
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-    none_failed(&failed);
-}
-
 /// Head on: vertices on vertices and parallel axes, where no normal is the one. 13 of 300 have a step that is not solved without
 /// substeps.
 #[test]
