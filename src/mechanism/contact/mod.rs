@@ -217,9 +217,9 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// How far from the middle of the gap, toward the child, forces act, in parts of the gap.
+    /// How far off the middle of the gap, toward the child, forces act, in parts of the gap.
     #[inline]
-    fn from_middle(&self) -> f64 {
+    fn off_middle(&self) -> f64 {
         self.lever_share - 0.5
     }
 
@@ -590,7 +590,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::touch(of, (feature, held), poses).shifted(c.from_middle())
+                between::touch(of, (feature, held), poses).shifted(c.off_middle())
             }
         }
     }
@@ -625,11 +625,9 @@ impl Mechanism {
             } => {
                 let (of, poses) = self.sides((first, second), poses);
                 let slope = between::slope(of, (feature, held), poses);
-                match c.from_middle() {
+                match c.off_middle() {
                     0.0 => slope,
-                    part => {
-                        slope.shifted(part, &between::touch(of, (feature, held), poses), poses)
-                    }
+                    part => slope.shifted(part, &between::touch(of, (feature, held), poses), poses),
                 }
             }
         }

@@ -80,7 +80,7 @@ impl Mechanism {
                 let (sign, what) = ([-1.0, 1.0][side], (feature, held));
                 let touch = between::touch(of, what, ends);
                 // as forces act there
-                let part = c.from_middle();
+                let part = c.off_middle();
                 let placed = |by: Touch| Touch {
                     point: by.point + (touch.normal * by.gap + by.normal * touch.gap) * part,
                     ..by

@@ -368,7 +368,10 @@ fn distances_do_not_jump_above_a_seam() {
         for i in 0..400 {
             let (from, to) = (gap(i), gap(i + 1));
             let name = &c.name;
-            assert!((to - from).abs() <= STEP + 1e-12, "{name} at {i}: {from} {to}");
+            assert!(
+                (to - from).abs() <= STEP + 1e-12,
+                "{name} at {i}: {from} {to}"
+            );
         }
     }
 }
