@@ -472,6 +472,7 @@ fn on_half_space(
             effective_mass: 1.0 / mobility(&bodies[body], arm),
             friction_pair: None,
             across: None,
+            lever_share: 1.0,
         });
     }
 }
@@ -526,9 +527,19 @@ fn between<'a>(
             effective_mass: 1.0 / (lightness(a, &arms[0]) + lightness(b, &arms[1])),
             friction_pair: None,
             across: None,
+            lever_share: lever_share(bodies, (a.body, child)),
         });
     }
     Ok(())
+}
+
+/// The part of a gap between two bodies on the parent's side of the point at which forces act; see [`Contact::lever_share`].
+fn lever_share(bodies: &[Body], (parent, child): (Option<usize>, usize)) -> f64 {
+    let turns = |b: usize| bodies[b].inertia.try_inverse().map_or(0.0, |i| i.trace());
+    match (parent.map_or(0.0, turns), turns(child)) {
+        (0.0, 0.0) => 0.5,
+        (a, b) => b / (a + b),
+    }
 }
 
 /// `N M^-1 N'` of a unit force at a place on a body, averaged over the force's directions, 1/kg.

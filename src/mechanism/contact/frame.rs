@@ -14,6 +14,22 @@ pub(crate) struct TouchSlope {
     pub point: [(Mat3, Mat3); 2],
 }
 
+impl TouchSlope {
+    /// With the point a part of the gap away from the middle, where `touch` has it: `c + part g n`.
+    pub fn shifted(mut self, part: f64, touch: &Touch, (a, b): (&Pose, &Pose)) -> Self {
+        let Touch { gap, normal, point } = touch;
+        let ends = self.point.iter_mut().zip(&self.normal);
+        for (((by_dx, by_dphi), (n_by_dx, n_by_dphi)), (sign, pose)) in
+            ends.zip([(-part, a), (part, b)])
+        {
+            let torque = pose.r.tr_mul(&(point - pose.x).cross(normal));
+            *by_dx += normal * normal.transpose() * sign + n_by_dx * (part * gap);
+            *by_dphi += normal * torque.transpose() * sign + n_by_dphi * (part * gap);
+        }
+        self
+    }
+}
+
 /// What the tangents of a normal are made from. Where the frames of two configurations are compared, those of both are made
 /// from that of the first.
 #[derive(Clone, Copy, Debug)]

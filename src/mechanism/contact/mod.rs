@@ -209,9 +209,21 @@ pub struct Contact {
     /// Across the plane that both bodies stay in, along an axis of the world; none where they may leave it, where there are
     /// several, and on half-spaces, whose normals do not turn.
     pub(crate) across: Option<Vec3>,
+    /// The part of the gap that is on the parent's side of the point at which forces act. Friction between surfaces that are apart
+    /// at the knot has a lever on one body or both that is longer than when they touch; one point for both keeps angular momentum.
+    /// The turn that comes of it is shared by moments of inertia, `J_a/(J_a + J_b)`, which is where its energy is least. So
+    /// forces act on the surface of what touches the world, or something much heavier. Constant, without derivatives, as
+    /// the effective mass is.
+    pub(crate) lever_share: f64,
 }
 
 impl Contact {
+    /// How far off the middle of the gap, toward the child, forces act, in parts of the gap.
+    #[inline]
+    fn off_middle(&self) -> f64 {
+        self.lever_share - 0.5
+    }
+
     /// What its tangents are made from, where it touches so at the start of a step.
     #[inline]
     pub(crate) fn frame_axis(&self, first: &Touch) -> FrameAxis {
@@ -226,8 +238,18 @@ pub struct Touch {
     pub gap: f64,
     /// Unit normal, from the parent to the child, world frame.
     pub normal: Vec3,
-    /// Point at which forces act on both, world frame.
+    /// Point at which forces act on both, world frame. It divides the gap as [`Contact::lever_share`] says.
     pub point: Vec3,
+}
+
+impl Touch {
+    /// With the point a part of the gap away from the middle, toward the child.
+    fn shifted(self, part: f64) -> Self {
+        Self {
+            point: self.point + self.normal * (part * self.gap),
+            ..self
+        }
+    }
 }
 
 /// The last search of [`Mechanism::meeting_of`].
@@ -330,10 +352,11 @@ impl Mechanism {
         (poses, motion)
     }
 
-    /// Notes in which plane the bodies of contacts stay, if they do.
+    /// Notes in which plane the bodies of contacts stay, if they do, and which of them do not turn.
     pub(super) fn note_planes(&mut self) {
         // whatever the position and the rates, a plane mechanism stays in its plane
         let (poses, motion) = self.generic_motion();
+        let turns = |body: usize| motion[body].1.amax() >= IN_PLANE;
         let stays = |body: usize, axis: usize| {
             let (v, spin) = (motion[body].0, poses[body].r * motion[body].1);
             let within = (0..3).filter(|i| *i != axis);
@@ -343,6 +366,12 @@ impl Mechanism {
             if let Pair::Ground { .. } = c.pair {
                 continue;
             }
+            // what joints keep from turning takes the turn of friction, as the world does
+            c.lever_share = match (c.parent.is_some_and(turns), turns(c.child)) {
+                (false, true) => 1.0,
+                (true, false) => 0.0,
+                _ => c.lever_share,
+            };
             let both =
                 |axis: &usize| c.parent.is_none_or(|p| stays(p, *axis)) && stays(c.child, *axis);
             let mut planes = (0..3).filter(both);
@@ -601,7 +630,7 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::touch(of, (feature, held), poses)
+                between::touch(of, (feature, held), poses).shifted(c.off_middle())
             }
         }
     }
@@ -635,7 +664,11 @@ impl Mechanism {
                 feature,
             } => {
                 let (of, poses) = self.sides((first, second), poses);
-                between::slope(of, (feature, held), poses)
+                let slope = between::slope(of, (feature, held), poses);
+                match c.off_middle() {
+                    0.0 => slope,
+                    part => slope.shifted(part, &between::touch(of, (feature, held), poses), poses),
+                }
             }
         }
     }

@@ -78,6 +78,13 @@ impl Mechanism {
                 let side = [first, second].iter().position(|s| *s == changed)?;
                 let (of, ends) = self.sides((first, second), poses);
                 let (sign, what) = ([-1.0, 1.0][side], (feature, held));
+                let touch = between::touch(of, what, ends);
+                // as forces act there
+                let part = c.off_middle();
+                let placed = |by: Touch| Touch {
+                    point: by.point + (touch.normal * by.gap + by.normal * touch.gap) * part,
+                    ..by
+                };
                 // the feature moves along with its body
                 let by = match (field, axis) {
                     (Field::ContactRadius(_), _) => {
@@ -85,12 +92,11 @@ impl Mechanism {
                             Grown::Moved(by) => by,
                             Grown::Still => return None,
                             Grown::Radius => {
-                                let normal = between::touch(of, what, ends).normal;
-                                return Some(Touch {
+                                return Some(placed(Touch {
                                     gap: -1.0,
                                     normal: Vec3::zeros(),
-                                    point: normal * (-0.5 * sign),
-                                });
+                                    point: touch.normal * (-0.5 * sign),
+                                }));
                             }
                         }
                     }
@@ -99,11 +105,11 @@ impl Mechanism {
                     _ => return None,
                 };
                 let slope = between::slope(of, what, ends);
-                Some(Touch {
-                    gap: sign * between::touch(of, what, ends).normal.dot(&by),
+                Some(placed(Touch {
+                    gap: sign * touch.normal.dot(&by),
                     normal: slope.normal[side].0 * by,
                     point: slope.point[side].0 * by,
-                })
+                }))
             }
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn two(seed: u64, a: Surface, b: Surface) -> Mechanism {
     let s = &mut Source::new(seed);
     MechanismBuilder::new()
         .body("a", body(s, a, 0.4))
-        .body("b", body(s, b, 0.7))
+        .body("b", body(s, b, 0.7).inertia([0.1, 0.2, 0.15]))
         .build()
         .expect("valid")
 }

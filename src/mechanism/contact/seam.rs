@@ -229,7 +229,11 @@ pub(super) fn meeting(
         }
         last = Some(seam.over);
         let face = &s.of.faces[seam.over];
-        if face.normal.dot(&(y - s.local(face.top))) <= 0.0 {
+        let above = |y: &Vec3| face.normal.dot(&(y - s.local(face.top)));
+        // an edge that the ball does not come to is no obstacle, and the distance from the solid does not jump where the ball crosses it
+        // high above: `direct` sees gaps of bodies in flight
+        let is_near = above(&y).min(above(&then)) - ball.radius <= (then - y).norm() + GAP;
+        if above(&y) <= 0.0 || !is_near {
             continue;
         }
         let beyond = [y, then].map(|y| beyond(&s, on, seam.over, &y));

@@ -338,6 +338,44 @@ fn terrain_is_solids_of_the_world() {
     );
 }
 
+/// High above the edge at which two treads meet, where the distance from either is that from its solid on both sides.
+#[test]
+fn distances_do_not_jump_above_a_seam() {
+    let steps = TerrainShape::Steps {
+        edges: vec![[1.0, 0.1], [1.4, 0.3]],
+        end: 3.0,
+        width: 2.0,
+        depth: 0.5,
+    };
+    let m = MechanismBuilder::new()
+        .body("a", ball().contact("skin", touching("ball", &["ground"])))
+        .terrain("stairs", TerrainSpec::new(steps, 0.4))
+        .build()
+        .expect("valid");
+    assert!(m.colliders.iter().any(|c| !c.seams.is_empty()));
+    let velocities = [2.0, 0.0, -1.0, 0.0, 0.0, 0.0];
+    let ahead = super::Ahead {
+        velocities: &velocities,
+        h: 0.05,
+    };
+    const STEP: f64 = 1e-3;
+    for c in &m.contacts {
+        let gap = |i: u16| {
+            let place = Vec3::new(1.2 + STEP * f64::from(i), 0.0, 0.8);
+            let poses = [Pose::new(place, Quat::identity())];
+            m.touch_of(c, &m.meeting(c, &poses, &ahead), &poses).gap
+        };
+        for i in 0..400 {
+            let (from, to) = (gap(i), gap(i + 1));
+            let name = &c.name;
+            assert!(
+                (to - from).abs() <= STEP + 1e-12,
+                "{name} at {i}: {from} {to}"
+            );
+        }
+    }
+}
+
 /// Contacts between the sides of a pair have its friction, and its derivative.
 #[test]
 fn a_friction_pair_replaces_the_friction_of_both_sides() {

@@ -6,6 +6,7 @@ mod bounces;
 mod chains;
 mod cylinders;
 mod impacts;
+mod oblique;
 mod passage;
 mod pyramid;
 mod random;
