@@ -1,14 +1,13 @@
 //! The interior-point method for a step with contacts: Mehrotra's predictor-corrector with one step length, from a cold or
-//! a warm start; where that stalls, [`super::path`] goes on.
+//! a warm start; [`super::attempts`] says which, and what follows where it stalls.
 
 use super::assembly::along;
 use super::progress::Progress;
-use super::start::Cold;
 use super::{Element, Failed, Layout, NewtonSystem, Slot};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
 use crate::mechanism::{add_wrench, vec3};
 
-// These trade iterations for starts anew; none but [`SHORT_OF_IT`] changes what a solved step is. They were
+// These trade iterations for starts anew; none changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
 
 /// A step length below which the path is left for its centre, and how many of these in a row end a start: what is so near
@@ -41,9 +40,6 @@ const STILL: f64 = 1e-3;
 /// Stiffness `g/s` from which directions are refined: from there on rounding by it is seen in a residual of 1e-7 of the
 /// impulses.
 const STIFF: f64 = 1e9;
-/// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path, which `rounded` tells;
-/// at 1e4 a body rests 1e-5 h above the ground, where `central_path` is not changed.
-const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
 /// Sweeps of refinement: each finds what digits the factors have left.
 const SWEEPS: usize = 3;
 /// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
@@ -57,7 +53,7 @@ const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
 /// and the largest.
-const PART: f64 = 0.995;
+pub(super) const PART: f64 = 0.995;
 const LARGEST_PART: f64 = 0.9995;
 
 /// Takes the wrenches of changed impulses from the rows.
@@ -130,7 +126,9 @@ pub(crate) struct Solver<'a, S> {
     pub(super) tolerance: f64,
     most: usize,
     /// Is no impulse of a step before known, as at a start?
-    begins: bool,
+    pub(super) begins: bool,
+    /// Are velocities at a knot read out?
+    pub(super) reads_out: bool,
     pub(super) stats: StepStats,
 }
 
@@ -142,6 +140,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             tolerance,
             most,
             begins: false,
+            reads_out: false,
             stats: StepStats::default(),
         }
     }
@@ -153,13 +152,22 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.solve_from(y, self.layout.options.warm && !self.begins)
     }
 
-    /// The same of the read-out of velocities at a knot.
-    pub(crate) fn read_out(&mut self) -> Result<StepStats, Failed> {
-        self.solve_from(&[], false)
+    /// The same of the read-out of velocities at a knot. `y` has the unknowns of the step from there, where they are known: a read-out
+    /// that fails from forces alone begins from its velocities and impulses.
+    pub(crate) fn read_out(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
+        self.reads_out = true;
+        self.solve_from(y, false)
+    }
+
+    /// Are these the unknowns of a step that was solved?
+    pub(super) fn is_known(&self, y: &[f64]) -> bool {
+        y.len() >= self.layout.blows().start && y.iter().any(|v| *v != 0.0)
     }
 
     /// Solves the step, again where other points of rims are found to carry.
     fn solve_from(&mut self, y: &[f64], warm: bool) -> Result<StepStats, Failed> {
+        // another attempt at a step has as many
+        self.step.contacts_mut().spent = 0;
         let mut solved = self.solve_path(y, warm);
         if solved.is_ok() {
             solved = self.hold_rims(y, warm);
@@ -177,63 +185,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             Err(error) if error.may_retry() => self.solve_path(&[], false),
             done => done,
         }
-    }
-
-    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
-    pub(super) fn solve_path(&mut self, y: &[f64], warm: bool) -> Result<(), Failed> {
-        let kappa = self.step.contacts().kappa;
-        let mut solved = self.solve_at(y, warm, kappa);
-        for short in SHORT_OF_IT {
-            let Err(error) = solved else {
-                break;
-            };
-            if !error.may_retry() {
-                return Err(error);
-            }
-            solved = match self.solve_at(y, false, short * kappa) {
-                Ok(()) => {
-                    self.stats.rounded = 1;
-                    Ok(())
-                }
-                Err(last) if !last.may_retry() => Err(last),
-                // the first says most of why
-                Err(_) => Err(error),
-            };
-        }
-        solved
-    }
-
-    /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.
-    fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
-        // what bounces does not go on as before
-        if warm && !self.layout.elastic && self.stay(y, kappa)? {
-            return Ok(());
-        }
-        let mut failed = None;
-        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
-        // at a start they may lead to another solution, where a light link that a contact holds has swung around
-        let mut cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
-        if self.begins && self.forces_throw() {
-            cold.rotate_right(1);
-        }
-        for start in warm.then_some(None).into_iter().chain(cold) {
-            match start {
-                None => self.warm_start(y, kappa),
-                Some(from) if self.cold_start(from, 1.0) => {}
-                Some(_) => continue,
-            }
-            match self.follow(kappa, PART) {
-                Err(error) if error.may_retry() => failed = Some(error),
-                done => return done,
-            }
-            self.stats.restarts += 1;
-        }
-        self.stats.restarts += 1;
-        // the last start says most of why
-        self.go_around(kappa).map_err(|error| match failed {
-            Some(first) if error.may_retry() => first,
-            _ => error,
-        })
     }
 
     /// Counts an iteration of the step; fails where it may take no more.
@@ -258,7 +209,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Newton's method at the end of the path itself, from the velocities and impulses of the step before: what touched and what slid
     /// does so in most steps that follow. False where it does not: what begins or ends touching is further from there than `s` or `g`
     /// can be followed.
-    fn stay(&mut self, y: &[f64], kappa: f64) -> Result<bool, Failed> {
+    pub(super) fn stay(&mut self, y: &[f64], kappa: f64) -> Result<bool, Failed> {
         self.begin_before(y);
         let contacts = self.step.contacts_mut();
         let remains = (contacts.each(self.layout)).all(|(e, sides, _)| e.remain(sides, kappa));

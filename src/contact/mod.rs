@@ -80,6 +80,7 @@
 //! to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
 mod assembly;
+mod attempts;
 mod blow;
 mod cone;
 mod derivative;
@@ -103,7 +104,7 @@ mod work;
 pub(crate) use assembly::Acts;
 pub use blow::{Gap, Touching};
 pub(crate) use interior::Solver;
-pub(crate) use newton::{Failed, NewtonSystem, View, may_retry};
+pub(crate) use newton::{Failed, NewtonSystem, View};
 pub use options::{Cone, ContactOptions, Impacts};
 pub(crate) use refine::Side;
 pub use work::{ContactWork, Exchange, KnotWork};
@@ -388,11 +389,6 @@ impl Layout {
     /// Radius of gyration of every body, m.
     pub(crate) fn sizes(&self) -> &[f64] {
         &self.sizes
-    }
-
-    /// Iterations that a step may take.
-    pub(crate) fn max_iterations(&self) -> usize {
-        self.options.max_iterations
     }
 
     /// Are there none?

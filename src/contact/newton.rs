@@ -44,13 +44,22 @@ pub(crate) struct Failed {
 impl Failed {
     /// Is another attempt at the step to be made? Not where this one used up what a step may take.
     pub fn may_retry(&self) -> bool {
-        may_retry(self.failure)
+        !matches!(self.failure, StepFailure::Budget | StepFailure::Stopped)
     }
-}
 
-/// Is another attempt to be made at a step that failed so?
-pub(crate) fn may_retry(failure: StepFailure) -> bool {
-    !matches!(failure, StepFailure::Budget | StepFailure::Stopped)
+    /// What to report where the iterations were used up after an attempt failed: that one says why more were needed.
+    pub fn after(self, attempt: Option<Self>) -> Self {
+        match (self.failure, attempt) {
+            (StepFailure::Budget, Some(first)) => match first.failure {
+                StepFailure::Domain => first,
+                _ => Self {
+                    failure: StepFailure::Budget,
+                    ..first
+                },
+            },
+            _ => self,
+        }
+    }
 }
 
 /// A step whose equations contacts are part of: it calls [`super::Layout::prepare`], [`super::Layout::evaluate`] and

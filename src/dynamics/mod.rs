@@ -125,6 +125,9 @@ pub struct StepStats {
     pub restarts: usize,
     /// 1 if the step begins at a singular position of a loop and was solved in another way for that.
     pub treated: usize,
+    /// Iterations of its longest solve, where there were several: of the parts of a divided step, and before and after an impact.
+    /// Else 0, see [`StepStats::longest`].
+    pub most: usize,
     /// In how many parts the step was made, where it was divided; else 0 or 1.
     pub parts: usize,
 }
@@ -134,10 +137,20 @@ impl StepStats {
     pub fn and(&self, next: &Self) -> Self {
         Self {
             iterations: self.iterations + next.iterations,
+            most: self.longest().max(next.longest()),
             fallbacks: self.fallbacks + next.fallbacks,
             restarts: self.restarts + next.restarts,
             treated: self.treated.max(next.treated),
             ..*next
+        }
+    }
+
+    /// Iterations of its longest solve.
+    pub fn longest(&self) -> usize {
+        if self.most == 0 {
+            self.iterations
+        } else {
+            self.most
         }
     }
 

@@ -47,7 +47,7 @@ pub struct ContactMethodSpec {
     /// Start from the impulses of the step before.
     #[serde(default = "yes")]
     pub warm_start: bool,
-    /// Iterations of one step at most, over all its starts; it fails where it would need more.
+    /// Iterations of one solve at most, over all its starts; the step fails, or is divided, where it would need more.
     #[serde(default = "max_iterations")]
     pub max_iterations: usize,
 }

@@ -1,8 +1,8 @@
 //! What a step that failed tells its user.
 
-use crate::contact::Layout;
+use crate::contact::{Layout, View};
 use crate::dynamics::{StepError, StepFailure};
-use crate::spatial::RotationLaw;
+use crate::spatial::{COARSE_TURN, RotationLaw};
 
 /// Of a state that is not one of the frame's.
 pub(super) const FOREIGN: &str =
@@ -39,6 +39,27 @@ pub(super) fn turn_bounds(law: &RotationLaw, h: f64) -> String {
     )
 }
 
+/// The body whose turn is the cause of a step with contacts that was not solved, as far as the velocities of its state tell, and what to
+/// report of it: at a coarse turn contacts may ask for more than the rotation law has.
+pub(super) fn explain_turn(
+    failure: StepFailure,
+    view: &View,
+    finer: &str,
+) -> Option<(usize, String)> {
+    if !matches!(failure, StepFailure::NotConverged | StepFailure::Budget) {
+        return None;
+    }
+    let h = view.at.h();
+    let (body, turn) = view.model.largest_chord_turn(view.before, h);
+    (turn > COARSE_TURN).then(|| {
+        let bounds = turn_bounds(&view.model.bodies[body].rotation, h);
+        let message = format!(
+            "the body turns by {turn:.2} rad in its step, too far for the contacts, limits and friction there, which were not solved: expected less than {COARSE_TURN} rad ({bounds}); take {finer}"
+        );
+        (body, message)
+    })
+}
+
 /// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed, `finer` what
 /// helps where a step is too long.
 pub(super) fn explain(
@@ -61,8 +82,7 @@ pub(super) fn explain(
         }
         StepFailure::Budget => {
             return format!(
-                "the {} iterations that a step may take were used up; raise max_iterations of its contacts, or take a smaller time step",
-                contacts.max_iterations()
+                "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance when the iterations that it may take were used up; take {finer}, a larger kappa or less friction, or raise max_iterations of its contacts"
             );
         }
         StepFailure::NotConverged if contacts.is_empty() => {

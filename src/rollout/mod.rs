@@ -72,7 +72,7 @@ impl RolloutStats {
     fn add(&mut self, s: &StepStats) {
         self.steps += 1;
         self.iterations += s.iterations;
-        self.most_iterations = self.most_iterations.max(s.iterations);
+        self.most_iterations = self.most_iterations.max(s.longest());
         self.residual = self.residual.max(s.residual);
         self.fallbacks += s.fallbacks;
         if s.turn > self.turn {
@@ -600,6 +600,7 @@ mod tests {
             residual,
             turn,
             turned: iterations,
+            most: 0,
             fallbacks: 1,
             restarts: 0,
             rounded: 1,

@@ -100,7 +100,7 @@ impl Maximal {
             u,
             &mut blow.strike,
         )?;
-        self.readout_contacts(&mut blow.strike)?;
+        self.readout_contacts(&mut blow.strike, &[])?;
         self.with_velocities(x, &blow.strike, &mut blow.after);
         w.contacts.set_behind(true);
         let done = self.prepare(anew(Stage::Step(at.h)), &blow.after, u, w);

@@ -215,9 +215,10 @@ impl Maximal {
         done.map_err(|f| self.failed(f, w))
     }
 
-    /// The same for the read-out of velocities at a knot; leaves the matrix there factored.
-    pub(super) fn readout_contacts(&self, w: &mut Work) -> Result<(), StepError> {
-        let done = self.with_solver(w, |solver| solver.read_out());
+    /// The same for the read-out of velocities at a knot, from where `y` are the unknowns of a step, if it is known; leaves the matrix
+    /// there factored.
+    pub(super) fn readout_contacts(&self, w: &mut Work, y: &[f64]) -> Result<(), StepError> {
+        let done = self.with_solver(w, |solver| solver.read_out(y));
         done.map_err(|f| self.failed(f, w))?;
         self.assemble(w);
         self.factor(w)

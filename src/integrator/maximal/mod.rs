@@ -59,7 +59,7 @@ mod work;
 pub use work::Work;
 
 use super::Options;
-use super::failure::explain;
+use super::failure::{explain, explain_turn};
 use crate::block::Symbolic;
 use crate::contact::Failed;
 use crate::dynamics::{
@@ -190,7 +190,18 @@ impl Maximal {
     }
 
     fn failed(&self, f: Failed, w: &Work) -> StepError {
-        self.failure(f.failure, w, f.row, f.residual)
+        let error = self.failure(f.failure, w, f.row, f.residual);
+        if self.contacts.is_empty() {
+            return error;
+        }
+        match explain_turn(f.failure, &self.view(w), self.options.finer_steps()) {
+            Some((body, message)) => StepError {
+                element: self.element(6 * body),
+                message,
+                ..error
+            },
+            None => error,
+        }
     }
 
     fn failure(&self, failure: StepFailure, w: &Work, row: usize, residual: f64) -> StepError {

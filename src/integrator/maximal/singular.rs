@@ -34,7 +34,6 @@
 //! If both jump, joints are compliant if the knot is near flat; otherwise the step fails with [`StepFailure::Branch`].
 
 use super::{JointSlots, Maximal, Work};
-use crate::contact::may_retry;
 use crate::dynamics::{SolvedStep, StepError, StepFailure, StepStats};
 use crate::integrator::swing::energy;
 use crate::mechanism::add_wrench;
@@ -236,7 +235,7 @@ impl Maximal {
                 }
             }
             Ok(_) => return plain,
-            Err(e) if !may_retry(e.failure) => return plain,
+            Err(e) if e.failure == StepFailure::Stopped => return plain,
             Err(_) => {
                 if let Some(closed) = self.solve_from_closed(w)
                     && !self.impulse_work(w).jumps()

@@ -44,6 +44,7 @@ impl Maximal {
             let behind = self.solve_prepared(w, y)?;
             stats = StepStats {
                 iterations: stats.iterations + behind.iterations,
+                most: stats.longest().max(behind.longest()),
                 restarts: stats.restarts + behind.restarts,
                 fallbacks: stats.fallbacks + behind.fallbacks,
                 ..behind
@@ -347,17 +348,17 @@ impl Maximal {
     ) -> Result<(), StepError> {
         self.prepare(at, x, u, w)?;
         self.take_places(y, w);
-        self.solve_readout(w)?;
+        self.solve_readout(w, y)?;
         if w.model.may_be_redundant() && self.doubts(w, SINGULAR_READOUT) {
             w.matrix.softness = SOFTNESS;
-            self.solve_readout(w)?;
+            self.solve_readout(w, y)?;
         }
         Ok(())
     }
 
-    fn solve_readout(&self, w: &mut Work) -> Result<(), StepError> {
+    fn solve_readout(&self, w: &mut Work, y: &[f64]) -> Result<(), StepError> {
         if !self.contacts.is_empty() && w.knot.at.before().is_some() {
-            return self.readout_contacts(w);
+            return self.readout_contacts(w, y);
         }
         let n = 6 * self.body_count();
         w.newton.trial[..n].copy_from_slice(&w.knot.before);

@@ -20,6 +20,7 @@ use super::stepping::Stepping;
 use super::work::{Articulated, Moved, Work, wide};
 use crate::contact::{self, Acts, Failed, KnotWork, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
+use crate::integrator::failure::explain_turn;
 use crate::mechanism::{Relative, Vec6};
 use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 
@@ -427,16 +428,21 @@ impl Minimal {
         w: &mut Work,
     ) -> Result<StepStats, StepError> {
         let done = self.with_solver((at.h, false), w, |solver| solver.solve(y));
-        done.map_err(|f| self.failed(&f, at))
+        done.map_err(|f| self.failed(&f, at, w))
     }
 
-    /// Solves for the velocities at the knot that was prepared.
-    pub(super) fn read_out(&self, at: &Knot, w: &mut Work) -> Result<StepStats, StepError> {
+    /// Solves for the velocities at the knot that was prepared, from where `y` are the unknowns of a step, if it is known.
+    pub(super) fn read_out(
+        &self,
+        at: &Knot,
+        y: &[f64],
+        w: &mut Work,
+    ) -> Result<StepStats, StepError> {
         if self.contacts.is_empty() || at.h_prev == 0.0 {
             return self.read_rates(at, w);
         }
-        let done = self.with_solver((0.0, false), w, |solver| solver.read_out());
-        done.map_err(|f| self.failed(&f, at))
+        let done = self.with_solver((0.0, false), w, |solver| solver.read_out(y));
+        done.map_err(|f| self.failed(&f, at, w))
     }
 
     /// Work at the knot that was read out last.
@@ -497,7 +503,15 @@ impl Minimal {
             .for_each(|(to, e)| *to = *e);
     }
 
-    fn failed(&self, f: &Failed, at: &Knot) -> StepError {
+    fn failed(&self, f: &Failed, at: &Knot, w: &Work) -> StepError {
+        if let Some((body, message)) =
+            explain_turn(f.failure, &self.view(w), self.options.finer_steps())
+        {
+            return StepError {
+                message,
+                ..self.failure(f.failure, at, body, f.residual)
+            };
+        }
         let named = |joint: usize| format!("joint `{}`", self.mechanism.joints[joint].name);
         let (first, dim) = (self.bodies(), self.dimension());
         if f.row < first {

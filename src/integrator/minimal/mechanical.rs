@@ -292,7 +292,7 @@ impl Minimal {
             self.prepare_contacts(place, seen.x, w);
             // impulses of the step from here act on the same points
             self.take_places(seen.y, w);
-            self.read_out(&at, w)?;
+            self.read_out(&at, seen.y, w)?;
         } else {
             w.trial.fill(super::work::Moved::WORLD);
             w.rates.fill(0.0);

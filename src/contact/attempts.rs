@@ -1,0 +1,73 @@
+//! What is tried at a step, one after the other: to stay as before, starts from the step before and from forces, and curves around what
+//! stopped them.
+
+use super::interior::PART;
+use super::start::Cold;
+use super::{Failed, NewtonSystem, Solver};
+
+/// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path, which `rounded` tells;
+/// at 1e4 a body rests 1e-5 h above the ground, where `central_path` is not changed.
+const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
+
+impl<S: NewtonSystem> Solver<'_, S> {
+    /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
+    pub(super) fn solve_path(&mut self, y: &[f64], warm: bool) -> Result<(), Failed> {
+        let kappa = self.step.contacts().kappa;
+        let mut solved = self.solve_at(y, warm, kappa);
+        for short in SHORT_OF_IT {
+            let Err(error) = solved else {
+                break;
+            };
+            if !error.may_retry() {
+                break;
+            }
+            solved = match self.solve_at(y, false, short * kappa) {
+                Ok(()) => {
+                    self.stats.rounded = 1;
+                    Ok(())
+                }
+                Err(last) if !last.may_retry() => Err(last.after(Some(error))),
+                // the first says most of why
+                Err(_) => Err(error),
+            };
+        }
+        solved
+    }
+
+    /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.
+    fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
+        // what bounces does not go on as before
+        if warm && !self.layout.elastic && self.stay(y, kappa)? {
+            return Ok(());
+        }
+        let mut failed = None;
+        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
+        // at a start they may lead to another solution, where a light link that a contact holds has swung around
+        let mut cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
+        if self.begins && self.forces_throw() {
+            cold.rotate_right(1);
+        }
+        let starts = warm.then_some(None).into_iter().chain(cold);
+        // a read-out begins from the step from there last
+        let from_step = self.reads_out && self.is_known(y);
+        for start in starts.chain(from_step.then_some(None)) {
+            match start {
+                None => self.warm_start(y, kappa),
+                Some(from) if self.cold_start(from, 1.0) => {}
+                Some(_) => continue,
+            }
+            match self.follow(kappa, PART) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.may_retry() => failed = Some(error),
+                Err(error) => return Err(error.after(failed)),
+            }
+            self.stats.restarts += 1;
+        }
+        self.stats.restarts += 1;
+        // the last start says most of why
+        self.go_around(kappa).map_err(|error| match failed {
+            Some(first) if error.may_retry() => first,
+            _ => error.after(failed),
+        })
+    }
+}
