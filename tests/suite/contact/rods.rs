@@ -140,7 +140,7 @@ fn over_the_edge(seed: u64) -> (String, Rod, bool, f64) {
     let friction =
         "contacts.c = { friction = 0.5, group = \"all\", against = [\"all\", \"ground\"] }";
     let mut text = format!(
-        "time_step = {h}\nhorizon = 0.6\nintegrator = \"{integrator}\"\n[mechanism.half_spaces.floor]\n"
+        "time_step = {h}\nhorizon = 0.8\nintegrator = \"{integrator}\"\n[mechanism.half_spaces.floor]\n"
     );
     text += &if is_free {
         format!(
