@@ -376,7 +376,7 @@ impl Euler {
         }
     }
 
-    /// `sum over links of c_i c_j`: how far the centre of a link is moved by turns of those it hangs on, by their lengths.
+    /// `sum over links of c_i c_j`: how far the center of a link is moved by turns of those it hangs on, by their lengths.
     fn weight(&self, i: usize, j: usize) -> f64 {
         let beyond = (self.angles.len() - 1 - i.max(j)) as f64;
         let own = if i == j { 0.25 } else { 0.5 };

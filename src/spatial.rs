@@ -111,7 +111,7 @@ pub fn right_log_jacobian_derivative(r: &Vec3, c: &Vec3) -> Mat3 {
 /// A position and an orientation, with the rotation matrix kept beside the quaternion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pose {
-    /// Centre of mass in the world, m.
+    /// Center of mass in the world, m.
     pub x: Vec3,
     /// Body to world.
     pub q: Quat,

@@ -14,7 +14,7 @@ pub struct Disc {
 
 /// Where the disc touches the plane, and how that turns with the disc.
 struct Touch {
-    /// From the centre, world frame, m.
+    /// From the center, world frame, m.
     r: Vec3,
     /// `dr/dphi`
     turn: Mat3,

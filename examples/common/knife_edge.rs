@@ -3,7 +3,7 @@
 use least_action::mechanism::{Hessian, Jacobian, Part, VelocityConstraint};
 use least_action::spatial::{Pose, Vec3, skew};
 
-/// A knife edge along x of the body's frame: its centre of mass does not move along y, `(R e_y)' v = 0`, m/s.
+/// A knife edge along x of the body's frame: its center of mass does not move along y, `(R e_y)' v = 0`, m/s.
 #[derive(Clone, Copy, Debug)]
 pub struct KnifeEdge;
 

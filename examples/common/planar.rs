@@ -52,9 +52,9 @@ impl Smooth for Pendulum {
 pub struct CartPole {
     pub cart: f64,
     pub pole: f64,
-    /// From the hinge to the pole's centre of mass.
+    /// From the hinge to the pole's center of mass.
     pub length: f64,
-    /// About the centre of mass.
+    /// About the center of mass.
     pub inertia: f64,
 }
 
@@ -85,9 +85,9 @@ impl Smooth for CartPole {
 pub struct TwoLinks {
     pub mass: f64,
     pub length: f64,
-    /// From a joint to its link's centre of mass.
-    pub centre: f64,
-    /// About the centre of mass.
+    /// From a joint to its link's center of mass.
+    pub center: f64,
+    /// About the center of mass.
     pub inertia: f64,
     pub damping: f64,
     /// Is the motor at the elbow, or at the first joint?
@@ -104,7 +104,7 @@ impl Smooth for TwoLinks {
     }
 
     fn step<T: Real>(&self, _t: f64, h: T, x: &[T], u: &[T], _p: &[T], next: &mut [T]) {
-        let (m, l, c, i) = (self.mass, self.length, self.centre, self.inertia);
+        let (m, l, c, i) = (self.mass, self.length, self.center, self.inertia);
         let (s2, c2) = x[1].sin_cos();
         let (s1, s12) = (x[0].sin(), (x[0] + x[1]).sin());
         let m22 = i + m * c * c;
@@ -121,7 +121,7 @@ impl Smooth for TwoLinks {
     }
 }
 
-/// The cart-pole of the published comparison: 0.2 kg, inertia about the centre of mass.
+/// The cart-pole of the published comparison: 0.2 kg, inertia about the center of mass.
 pub fn cart_pole() -> CartPole {
     CartPole {
         cart: 1.0,
@@ -136,7 +136,7 @@ pub fn acrobot() -> TwoLinks {
     TwoLinks {
         mass: 1.0,
         length: 1.0,
-        centre: 0.5,
+        center: 0.5,
         inertia: 1.01 / 12.0,
         damping: 0.0,
         elbow: true,
@@ -237,7 +237,7 @@ pub fn swing_up_cart_pole() -> (Explicit<CartPole>, Problem) {
 /// See [`swing_up_pendulum`].
 pub fn swing_up_acrobot() -> (Explicit<TwoLinks>, Problem) {
     let d = Explicit::new(TwoLinks {
-        centre: 1.0,
+        center: 1.0,
         inertia: 1.0,
         damping: 1.0,
         ..acrobot()

@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 pub const LEGS: [&str; 4] = ["FR", "FL", "RR", "RL"];
-/// A foot from its shank's centre of mass, and the least height at which it is off the floor, m.
+/// A foot from its shank's center of mass, and the least height at which it is off the floor, m.
 const CLEAR: f64 = 1e-4;
 const FOOT: [f64; 3] = [0.0, 0.0, -0.1];
 /// Of two halves each.

@@ -199,7 +199,7 @@ pub(super) fn shown(
             balls.push((dot.body, point));
         }
     }
-    // a rod that ends at the centre of mass carries it
+    // a rod that ends at the center of mass carries it
     for b in 0..r.bodies.len() {
         let body = Some(b);
         let reaches = |(of, points): &&(Option<usize>, Vec<Vec3>)| {

@@ -73,7 +73,7 @@ pub struct Trace {
     pub body: usize,
     /// In the body's frame, m.
     pub point: [f32; 3],
-    /// A foot or the tip of the mechanism, not a centre of mass.
+    /// A foot or the tip of the mechanism, not a center of mass.
     pub is_main: bool,
 }
 
@@ -309,7 +309,7 @@ fn run(
     } else {
         r.bodies.len()
     };
-    let centres = (0..count).map(|body| Trace {
+    let centers = (0..count).map(|body| Trace {
         body,
         point: [0.0; 3],
         is_main: false,
@@ -323,7 +323,7 @@ fn run(
         colors,
         parts,
         arrows: arrows(r, &frames),
-        traces: main.chain(centres).collect(),
+        traces: main.chain(centers).collect(),
         links: links
             .map(|l| Link {
                 ends: [

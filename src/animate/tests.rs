@@ -73,7 +73,7 @@ fn shapes_come_from_the_mechanism() {
     ]))
     .expect("lines");
     let s = scene(&r);
-    // with a ball at the centre of mass, where the rod begins
+    // with a ball at the center of mass, where the rod begins
     assert_eq!(s.runs[0].parts.len(), 3);
     assert!((s.meshes[1].bounds().expect("some")[1][2] - 0.8).abs() < 0.02);
 }

@@ -35,7 +35,7 @@ pub struct Extent {
     farthest: Vec<[Vec3; 2]>,
     /// How far their middle goes, m.
     pub travel: f64,
-    /// The largest span of a body's centre along each axis, m.
+    /// The largest span of a body's center along each axis, m.
     pub motion: [f64; 3],
 }
 

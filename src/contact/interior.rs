@@ -10,7 +10,7 @@ use crate::mechanism::{add_wrench, vec3};
 // These trade iterations for starts anew; none changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
 
-/// A step length below which the path is left for its centre, and how many of these in a row end a start: what is so near
+/// A step length below which the path is left for its center, and how many of these in a row end a start: what is so near
 /// the boundary of the cones goes on crawling along it.
 const SHORT: f64 = 0.1;
 const STALLED: usize = 4;
@@ -112,8 +112,8 @@ impl Flow {
 enum Aim {
     /// Those there are: rounding, which the law's stiffness turns into large changes of the impulses, is not chased.
     Held,
-    /// The centre at a parameter.
-    Centre(f64),
+    /// The center at a parameter.
+    Center(f64),
     /// The same, with the second-order correction of the affine direction.
     Corrected(f64),
 }
@@ -239,7 +239,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             self.spend(p.row, p.residual)?;
             flow.iterations += 1;
             self.factor(&mut flow, &p)?;
-            let reach = self.aim(&Aim::Centre(kappa), flow.refined);
+            let reach = self.aim(&Aim::Center(kappa), flow.refined);
             if reach < STAYING {
                 return Ok(false);
             }
@@ -362,10 +362,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             return self.aim(&Aim::Held, flow.refined);
         }
         if flow.last < SHORT {
-            return self.aim(&Aim::Centre(towards(CENTRING * p.mean)), flow.refined);
+            return self.aim(&Aim::Center(towards(CENTRING * p.mean)), flow.refined);
         }
         if flow.near {
-            return self.aim(&Aim::Centre(towards(flow.kappa)), flow.refined);
+            return self.aim(&Aim::Center(towards(flow.kappa)), flow.refined);
         }
         let target = towards(self.centring(flow, p) * p.mean);
         let reach = self.aim(&Aim::Corrected(target), flow.refined);
@@ -377,7 +377,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// Mehrotra's centring from the affine direction, which is kept.
     fn centring(&mut self, flow: &Flow, p: &Progress) -> f64 {
-        let reach = self.aim(&Aim::Centre(0.0), flow.refined).min(1.0);
+        let reach = self.aim(&Aim::Center(0.0), flow.refined).min(1.0);
         let left = self.sum_along(reach);
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.affine = e.direction;
@@ -398,7 +398,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 f.spare = f.direction;
             }
         }
-        let plain = self.aim(&Aim::Centre(target), flow.refined);
+        let plain = self.aim(&Aim::Center(target), flow.refined);
         if plain > reach {
             return plain;
         }
@@ -480,7 +480,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             match aim {
                 Aim::Held => e.hold(sides),
-                Aim::Centre(target) => e.aim(sides, *target, false),
+                Aim::Center(target) => e.aim(sides, *target, false),
                 Aim::Corrected(target) => e.aim(sides, *target, true),
             }
         }

@@ -55,7 +55,7 @@
 //! or three iterations of one solve each.
 //!
 //! Else by Mehrotra's predictor-corrector with one step length for all unknowns, from the impulses of the step before or from
-//! forces alone. An iteration assembles and factors once; it takes the affine direction (products to zero), centres by
+//! forces alone. An iteration assembles and factors once; it takes the affine direction (products to zero), centers by
 //! `sigma = (left/now)^3` of the products that would leave, corrects to second order, and goes 0.995 of the way to the
 //! boundary of the cones or more. Median 8 to 9 iterations from forces alone, 2 to 3 from the step before; 99 of 100 steps of
 //! random drops within 13.

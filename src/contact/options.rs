@@ -34,7 +34,7 @@ pub struct ContactOptions {
     /// on its corners is `central_path h` above the ground, another box `4 m_c/m` times that. `g` is that of the
     /// mechanism as built, also where gravity is a parameter: the path does not move with it.
     pub central_path: f64,
-    /// Largest deviation of a product from `kappa`, relative; a gradient wants the centre, not its neighbourhood.
+    /// Largest deviation of a product from `kappa`, relative; a gradient wants the center, not its neighbourhood.
     pub centred: f64,
     /// Start from the impulses of the step before, which are then part of the state.
     pub warm: bool,
@@ -46,7 +46,8 @@ pub struct ContactOptions {
 
 impl ContactOptions {
     /// Iterations of one solve by default. Most steps take fewer than 20, curves up to thousands. With 500, 13 of 39 random trees that take more
-    /// with `maximal` fail: some of their steps need as many in parts of every size, and read-outs have no parts.
+    /// with `maximal` fail (two of them fail with more, too): some of their steps need as many in parts of every size, and read-outs have
+    /// no parts.
     pub const MAX_ITERATIONS: usize = 10_000;
 
     /// # Errors

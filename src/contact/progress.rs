@@ -42,7 +42,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
         };
         worse(constraints, constraint);
-        let centre = self.layout.options.centred * kappa;
+        let center = self.layout.options.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
         let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
         for (i, (e, slot)) in c.elements.iter().zip(&self.layout.slots).enumerate() {
@@ -72,10 +72,10 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 worse(r, rows + i);
             }
         }
-        let centred = off <= centre;
+        let centred = off <= center;
         let tolerance = self.tolerance;
         let fits = residual <= tolerance;
-        let rounded = residual <= tolerance.max(floor) && beyond <= centre;
+        let rounded = residual <= tolerance.max(floor) && beyond <= center;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
         Progress {
             residual,
@@ -88,7 +88,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
             ahead,
             stiffest,
-            settled: apart <= tolerance && beyond <= centre,
+            settled: apart <= tolerance && beyond <= center,
         }
     }
 }

@@ -150,7 +150,7 @@ impl Layout {
     }
 
     /// Writes the unknowns that are on the central path, for the gaps at the end and the velocities.
-    pub(crate) fn centre(&self, w: &View, memory: &mut Memory, y: &mut [f64]) {
+    pub(crate) fn center(&self, w: &View, memory: &mut Memory, y: &mut [f64]) {
         let Stage::Step(h) = w.at.stage else { return };
         let kappa = memory.kappa;
         for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {

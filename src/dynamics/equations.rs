@@ -141,7 +141,7 @@ pub trait Equations: Differentiable {
     ///
     /// # Errors
     /// As [`Equations::residual`].
-    fn centre(
+    fn center(
         &self,
         _at: &UnsolvedStep,
         _w: &mut Self::Work,

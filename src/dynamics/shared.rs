@@ -69,7 +69,7 @@ macro_rules! shared {
             fn contact_unknowns() -> Vec<ContactUnknowns>;
             fn domain(h: f64) -> Vec<(usize, f64)>;
             fn set_central_path(w: &mut Self::Work, kappa: f64) -> ();
-            fn centre(at: &UnsolvedStep, w: &mut Self::Work, y: &mut [f64]) -> Result<(), StepError>;
+            fn center(at: &UnsolvedStep, w: &mut Self::Work, y: &mut [f64]) -> Result<(), StepError>;
             fn derivatives(at: &UnsolvedStep, structure: &Structure, w: &mut Self::Work, values: &mut [f64]) -> Result<(), StepError>;
             fn pull_equations(at: &UnsolvedStep, adjoint: &Outputs, w: &mut Self::Work, out: &mut Inputs, y: &mut [f64], end: &mut [f64]) -> Result<(), StepError>;
         }

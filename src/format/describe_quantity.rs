@@ -31,7 +31,7 @@ pub enum Quantity {
     Orientation(OrientationSpec),
     /// Angular velocity of a body about an axis, rad/s.
     AngularVelocity(SpinSpec),
-    /// Position of the centre of mass of all bodies along an axis of the world, m.
+    /// Position of the center of mass of all bodies along an axis of the world, m.
     CenterOfMass(DirectionSpec),
     /// Its velocity, m/s.
     CenterOfMassVelocity(DirectionSpec),
@@ -184,7 +184,7 @@ fn one() -> f64 {
 pub struct PointSpec {
     /// Name.
     pub body: String,
-    /// From the centre of mass, body frame, m.
+    /// From the center of mass, body frame, m.
     #[serde(default)]
     pub point: [f64; 3],
     /// In the world.

@@ -196,7 +196,7 @@ impl At<'_> {
         });
     }
 
-    /// Of points of bodies, and of the centre of mass; what is not wanted stays as it is at the knot.
+    /// Of points of bodies, and of the center of mass; what is not wanted stays as it is at the knot.
     fn positions(&mut self, model: &Model, wanted: &[Value]) {
         let bodies = &model.system.mechanism().bodies;
         let masses = || bodies.iter().map(|b| b.mass);

@@ -158,7 +158,7 @@ pub struct BodyChange {
     /// kg
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mass: Option<f64>,
-    /// About the centre of mass, kg m^2.
+    /// About the center of mass, kg m^2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inertia: Option<Inertia>,
 }

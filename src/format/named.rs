@@ -432,7 +432,7 @@ impl Quantities<'_> {
         })
     }
 
-    /// A point of a body's frame, from its centre of mass.
+    /// A point of a body's frame, from its center of mass.
     fn point(
         &self,
         place: Place,

@@ -180,7 +180,7 @@ fn rectangle(h: &HalfSpace, on: &[(&Collider, usize)], poses: &[Vec<Pose>]) -> O
     (a <= b).then(|| [corner(a, c), corner(b, c), corner(b, d), corner(a, d)])
 }
 
-/// Largest distance from a collider's centre, m.
+/// Largest distance from a collider's center, m.
 fn size(c: &Collider) -> f64 {
     match &c.surface {
         Surface::Point => 0.0,
@@ -194,7 +194,7 @@ fn size(c: &Collider) -> f64 {
 }
 
 /// The joints' anchors. On the world only those that stay where they are; bodies without any line or joint show
-/// their centre of mass.
+/// their center of mass.
 pub(super) fn dots(m: &Mechanism, lines: &[Line]) -> Vec<Dot> {
     let mut dots: Vec<Dot> = vec![];
     for j in m.joints.iter().filter(|j| j.kind != JointKind::Floating) {

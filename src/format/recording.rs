@@ -85,7 +85,7 @@ pub struct Goal {
 pub struct Place {
     /// Costs' targets, or constraints.
     pub kind: GoalKind,
-    /// Index into `bodies`; `None` is the centre of mass of all.
+    /// Index into `bodies`; `None` is the center of mass of all.
     pub body: Option<usize>,
     /// In the world, m; along axes in which nothing is wanted, that of the body at the knot.
     pub point: [f64; 3],
@@ -130,7 +130,7 @@ pub struct Channel {
 /// Position (m, world) and orientation (w, x, y, z; body to world) of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pose {
-    /// Centre of mass in the world, m.
+    /// Center of mass in the world, m.
     pub position: [f64; 3],
     /// w, x, y, z; body to world.
     pub orientation: [f64; 4],
@@ -216,13 +216,13 @@ pub struct Visual {
     /// A solid, about the frame at `position` with `orientation`, instead of triangles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Surface>,
-    /// Of the frame that the shape is in, from the body's centre of mass, m.
+    /// Of the frame that the shape is in, from the body's center of mass, m.
     #[serde(default)]
     pub position: [f64; 3],
     /// Of that frame on the body: w, x, y, z.
     #[serde(default = "upright")]
     pub orientation: [f64; 4],
-    /// In the body's frame, from its centre of mass, m.
+    /// In the body's frame, from its center of mass, m.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vertices: Vec<[f64; 3]>,
     /// Indices into `vertices`, counterclockwise from outside.

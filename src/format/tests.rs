@@ -32,7 +32,7 @@ gravity = [0.0, 0.0, -9.81]
 
 [mechanism.bodies.cart]
 mass = 1.0
-shape = { box = [0.4, 0.2, 0.1] }          # gives the inertia; or inertia = [xx, yy, zz] / 3x3, about the centre of mass
+shape = { box = [0.4, 0.2, 0.1] }          # gives the inertia; or inertia = [xx, yy, zz] / 3x3, about the center of mass
 
 [mechanism.bodies.pole]
 mass = 0.2
@@ -48,7 +48,7 @@ kind = "revolute"
 parent = "cart"
 child = "pole"
 axis = [0.0, 1.0, 0.0]
-child_anchor = [0.0, 0.0, 0.5]             # from the child's centre of mass; parent_anchor likewise
+child_anchor = [0.0, 0.0, 0.5]             # from the child's center of mass; parent_anchor likewise
 
 [mechanism.actuators.push]
 joint = "rail"

@@ -470,13 +470,13 @@ impl Equations for System {
         with!(self, w, (s, w) => s.set_central_path(w, kappa));
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut SystemWork,
         y: &mut [f64],
     ) -> Result<(), StepError> {
-        with!(self, w, (s, w) => s.centre(at, w, y))
+        with!(self, w, (s, w) => s.center(at, w, y))
     }
 
     fn derivatives(

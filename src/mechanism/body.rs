@@ -4,16 +4,16 @@ use super::contact::Surface;
 use crate::spatial::{Mat3, RotationLaw, Vec3};
 use serde::{Deserialize, Serialize};
 
-/// A rigid body. All its quantities refer to its centre of mass.
+/// A rigid body. All its quantities refer to its center of mass.
 #[derive(Clone, Debug)]
 pub struct Body {
     /// Name, unique among bodies.
     pub name: String,
     /// kg
     pub mass: f64,
-    /// Inertia about the centre of mass, body frame, kg m^2.
+    /// Inertia about the center of mass, body frame, kg m^2.
     pub inertia: Mat3,
-    /// Origin of the frame in which the body is described, from the centre of mass, body frame, m.
+    /// Origin of the frame in which the body is described, from the center of mass, body frame, m.
     pub origin: Vec3,
     /// Declared free: its floating joint has its name.
     pub free: bool,
@@ -30,7 +30,7 @@ impl Body {
     }
 }
 
-/// A homogeneous shape about its centre of mass.
+/// A homogeneous shape about its center of mass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
@@ -83,7 +83,7 @@ impl Shape {
             Self::Cylinder { radius, length } => cylinder_inertia(mass, radius, length),
             Self::Capsule { radius: r, length } => {
                 let ends = mass * 4.0 / 3.0 * r / (length + 4.0 / 3.0 * r);
-                // two half spheres, their centres of mass 3/8 r beyond the cylinder's ends
+                // two half spheres, their centers of mass 3/8 r beyond the cylinder's ends
                 let along = 0.4 * ends * r * r;
                 let across = ends * (0.4 * r * r + 0.25 * length * length + 0.375 * length * r);
                 cylinder_inertia(mass - ends, r, length) + Vec3::new(across, across, along)
@@ -102,7 +102,7 @@ fn cylinder_inertia(mass: f64, r: f64, l: f64) -> Vec3 {
 mod tests {
     use super::*;
 
-    /// Volume, centre and second moments by summing over a grid.
+    /// Volume, center and second moments by summing over a grid.
     fn by_grid(inside: impl Fn(&Vec3) -> bool, half: f64, n: usize) -> (f64, Mat3) {
         let d = 2.0 * half / n as f64;
         let (mut volume, mut inertia) = (0.0, Mat3::zeros());

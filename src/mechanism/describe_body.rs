@@ -8,7 +8,7 @@ use crate::spatial::{Mat3, RotationLaw, Vec3};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-/// Moments about the centre of mass, kg m^2: principal, or the full matrix.
+/// Moments about the center of mass, kg m^2: principal, or the full matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
@@ -34,8 +34,8 @@ pub struct BodySpec {
     /// Instead of a shape, or beside it when the shape is only to be drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inertia: Option<Inertia>,
-    /// Where the centre of mass lies in the body's own frame, m: anchors, contacts and points of the body are then given
-    /// in that frame, and a free body's coordinates are those of its origin. Unless told the origin is the centre of mass.
+    /// Where the center of mass lies in the body's own frame, m: anchors, contacts and points of the body are then given
+    /// in that frame, and a free body's coordinates are those of its origin. Unless told the origin is the center of mass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub center_of_mass: Option<[f64; 3]>,
     /// Gives the inertia where none is given.
@@ -62,7 +62,7 @@ impl BodySpec {
         }
     }
 
-    /// Principal moments about the centre of mass, kg m^2.
+    /// Principal moments about the center of mass, kg m^2.
     pub fn inertia(mut self, principal: [f64; 3]) -> Self {
         self.inertia = Some(Inertia::Principal(principal));
         self
@@ -80,13 +80,13 @@ impl BodySpec {
         self
     }
 
-    /// Where the centre of mass lies in the body's own frame, m.
+    /// Where the center of mass lies in the body's own frame, m.
     pub fn center_of_mass(mut self, place: [f64; 3]) -> Self {
         self.center_of_mass = Some(place);
         self
     }
 
-    /// From the centre of mass to a point of the body's own frame.
+    /// From the center of mass to a point of the body's own frame.
     pub(super) fn about_center(&self, point: [f64; 3]) -> Vec3 {
         Vec3::from(point) - Vec3::from(self.center_of_mass.unwrap_or_default())
     }

@@ -25,7 +25,7 @@ pub struct ContactSpec {
     /// What touches; the body's own shape unless told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Surface>,
-    /// Its place in the body's frame, m; the body's own shape is about its centre of mass.
+    /// Its place in the body's frame, m; the body's own shape is about its center of mass.
     #[serde(default)]
     pub position: [f64; 3],
     /// Its orientation on the body.

@@ -105,7 +105,7 @@ pub struct JointSpec {
     /// In the parent's frame; needed by kinds with one or two rows of a constraint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<[f64; 3]>,
-    /// From the origin of the parent's frame, m: its centre of mass unless `center_of_mass` tells another.
+    /// From the origin of the parent's frame, m: its center of mass unless `center_of_mass` tells another.
     #[serde(default)]
     pub parent_anchor: [f64; 3],
     /// From the origin of the child's frame, m.
@@ -181,7 +181,7 @@ impl JointSpec {
         self
     }
 
-    /// Anchors from the parent's and the child's centres of mass, m.
+    /// Anchors from the parent's and the child's centers of mass, m.
     pub fn anchors(mut self, parent: [f64; 3], child: [f64; 3]) -> Self {
         (self.parent_anchor, self.child_anchor) = (parent, child);
         self
@@ -479,10 +479,10 @@ pub struct SpringSpec {
     pub parent: String,
     /// Name of a body.
     pub child: String,
-    /// From the parent's centre of mass, m.
+    /// From the parent's center of mass, m.
     #[serde(default)]
     pub parent_anchor: [f64; 3],
-    /// From the child's centre of mass, m.
+    /// From the child's center of mass, m.
     #[serde(default)]
     pub child_anchor: [f64; 3],
     /// N/m

@@ -125,9 +125,9 @@ pub struct Joint {
     pub child: usize,
     /// Unit axis in the parent's frame.
     pub axis: Vec3,
-    /// Anchor in the parent's frame, from its centre of mass (from the origin for the world), m.
+    /// Anchor in the parent's frame, from its center of mass (from the origin for the world), m.
     pub parent_anchor: Vec3,
-    /// Anchor in the child's frame, from its centre of mass, m.
+    /// Anchor in the child's frame, from its center of mass, m.
     pub child_anchor: Vec3,
     /// Orientation of the child in the parent at coordinates zero.
     pub offset: Quat,
@@ -165,7 +165,7 @@ impl Row {
 /// What a joint's rows and forces are computed from at one configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Relative {
-    /// Position of the child's anchor relative to the parent's centre of mass, parent's frame.
+    /// Position of the child's anchor relative to the parent's center of mass, parent's frame.
     pub arm: Vec3,
     /// Relative rotation `q_a^-1 q_b q_off^-1`.
     pub r: Quat,

@@ -186,7 +186,7 @@ impl Mechanism {
         out
     }
 
-    /// Is a place on a body described from its centre of mass? One in a frame of the body's own has other numbers here than in
+    /// Is a place on a body described from its center of mass? One in a frame of the body's own has other numbers here than in
     /// the description.
     fn is_from_center(&self, field: Field) -> bool {
         let body = match field {

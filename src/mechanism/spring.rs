@@ -168,7 +168,7 @@ pub enum Drive {
         force: Vec3,
         /// Is the force turned with the body? Else it is fixed in the world.
         in_body: bool,
-        /// Where the force acts, body frame, from the centre of mass, m.
+        /// Where the force acts, body frame, from the center of mass, m.
         point: Vec3,
         /// Torque per unit of control, body frame, N m.
         torque: Vec3,

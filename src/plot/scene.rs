@@ -49,7 +49,7 @@ pub(super) fn geometry(recording: &Recording) -> (Vec<BodyLine>, Vec<BodyDot>) {
     (lines, dots)
 }
 
-/// The point of the last body that travels farthest, if it moves: its centre of mass, a joint, or the other end of a line
+/// The point of the last body that travels farthest, if it moves: its center of mass, a joint, or the other end of a line
 /// from one of these; or else any point of its outlines.
 fn tip(
     lines: &[BodyLine],
@@ -82,7 +82,7 @@ fn tip(
     farthest(points).or_else(|| farthest(of_last().flat_map(|l| l.1.iter().copied()).collect()))
 }
 
-/// Feet: of bodies with a single contact on the ground the point that carries it, or the centre of mass where that rolls, as
+/// Feet: of bodies with a single contact on the ground the point that carries it, or the center of mass where that rolls, as
 /// a wheel's or a ball's does.
 pub(super) fn feet(recording: &Recording) -> Vec<BodyDot> {
     let on_ground = |body: usize| {

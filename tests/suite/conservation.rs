@@ -200,7 +200,7 @@ fn closed_segments_stay_closed_and_keep_their_energy() {
     }
 }
 
-/// A top of 1 kg on a ball joint `l` from its centre of mass, tilted, started in steady precession. Checks what is kept
+/// A top of 1 kg on a ball joint `l` from its center of mass, tilted, started in steady precession. Checks what is kept
 /// and returns the errors of the precession's rate as h halves, the exact rate and the fast top's, m g l / (J3 w3).
 fn top(l: f64) -> ([f64; 3], f64, f64) {
     let (j1, j3, tilt, spin) = (0.01, 0.004, 0.4_f64, 200.0);

@@ -126,7 +126,7 @@ fn damper_tuning() {
     all_three("damper_tuning");
 }
 
-/// Through contact by `ddp`: positions of a body's centre at every knot.
+/// Through contact by `ddp`: positions of a body's center at every knot.
 fn positions(m: &Model, s: &Solution, body: &str) -> Vec<[f64; 3]> {
     let bodies = &m.system.mechanism().bodies;
     let b = bodies.iter().position(|b| b.name == body).expect("a body");

@@ -77,7 +77,7 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
         self.dynamics.set_central_path(&mut w.inner, kappa);
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut Self::Work,
@@ -88,7 +88,7 @@ impl<D: Observe, P: Policy> Equations for ClosedLoop<D, P> {
             start: self.within(&at.start, &w.u, at.start.y),
             ..*at
         };
-        self.dynamics.centre(&within, &mut w.inner, y)
+        self.dynamics.center(&within, &mut w.inner, y)
     }
 
     fn residual(

@@ -123,7 +123,7 @@ impl<D: Observe> Equations for Scenarios<D> {
         }
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut Self::Work,
@@ -131,7 +131,7 @@ impl<D: Observe> Equations for Scenarios<D> {
     ) -> Result<(), StepError> {
         for (i, (s, w, d, own)) in self.each(w).enumerate() {
             let seen = Self::unsolved(&d, own, at);
-            s.centre(&seen, &mut w.system, &mut y[own.y..own.y + d.ny])
+            s.center(&seen, &mut w.system, &mut y[own.y..own.y + d.ny])
                 .map_err(self.named(i))?;
         }
         Ok(())

@@ -80,13 +80,13 @@ impl<D: Observe> Equations for Remember<D> {
         self.system.set_central_path(&mut w.system, kappa);
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut Self::Work,
         y: &mut [f64],
     ) -> Result<(), StepError> {
-        self.system.centre(&self.within(at), &mut w.system, y)
+        self.system.center(&self.within(at), &mut w.system, y)
     }
 
     fn residual(

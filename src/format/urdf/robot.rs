@@ -49,7 +49,7 @@ pub(super) struct Inertial {
     pub mass: f64,
     /// Link frame, m.
     pub center: Vec3,
-    /// About the centre, link axes, kg m^2.
+    /// About the center, link axes, kg m^2.
     pub inertia: Mat3,
     pub spans: [Range<usize>; 2],
 }

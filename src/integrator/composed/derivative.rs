@@ -221,13 +221,13 @@ impl<S: Mechanical> Equations for Composed<S> {
         self.inner.set_central_path(&mut w.own, kappa);
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut Self::Work,
         y: &mut [f64],
     ) -> Result<(), StepError> {
-        self.visit_unsolved(at, w, y, |step, w, y| self.inner.centre(step, w, y))
+        self.visit_unsolved(at, w, y, |step, w, y| self.inner.center(step, w, y))
     }
 
     fn copies(&self) -> Vec<(usize, usize)> {

@@ -445,7 +445,7 @@ fn what_cannot_be_stepped_backwards_is_refused() {
         .body("ball", ball)
         .half_space("floor", ground);
     refused(touching, &[0.0; 6], "contact `");
-    // d/m of the rod about its centre is about 12 d; the bound is 2 * 0.75 / 0.02
+    // d/m of the rod about its center is about 12 d; the bound is 2 * 0.75 / 0.02
     let stiff = composed(hinge(|j| j.damping(20.0)), &[0.3], Order::Four);
     let x0 = stiff.start(&[0.3], &[0.0], &[true]).expect("a tree");
     let mut t = Trajectory::new(&stiff, vec![0.02; 3], &x0);

@@ -101,7 +101,7 @@ impl<S: Mechanical> Equations for Held<S> {
         self.inner.set_central_path(&mut w.own, kappa);
     }
 
-    fn centre(
+    fn center(
         &self,
         at: &UnsolvedStep,
         w: &mut Self::Work,
@@ -109,7 +109,7 @@ impl<S: Mechanical> Equations for Held<S> {
     ) -> Result<(), StepError> {
         self.average(&at.start, w)?;
         let HeldWork { own, mean, .. } = w;
-        self.inner.centre(&self.unsolved(at, mean), own, y)
+        self.inner.center(&self.unsolved(at, mean), own, y)
     }
 
     fn residual(

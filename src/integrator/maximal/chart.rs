@@ -1,7 +1,7 @@
 //! The joint chart of trees: recursions over the joints in place of dense bases.
 //!
 //! A tangent of the tree gives every body the motion of the body before it, carried along, plus its own joint's screws
-//! times their rates. Written in world axes at each body's centre of mass, carrying is one cross product, and the
+//! times their rates. Written in world axes at each body's center of mass, carrying is one cross product, and the
 //! transpose adds wrenches towards the root, as recursive Newton-Euler does.
 
 use super::Maximal;
@@ -21,7 +21,7 @@ struct Link {
     /// The body nearer to the world that it moves with.
     inboard: Option<usize>,
     coordinates: Range<usize>,
-    /// Centre of mass from that of the body inboard, world axes, m.
+    /// Center of mass from that of the body inboard, world axes, m.
     arm: Vec3,
     r: Mat3,
 }
@@ -31,7 +31,7 @@ struct Link {
 pub(super) struct Screws {
     /// From the world outwards.
     links: Vec<Link>,
-    /// Motion of a coordinate's body at unit rate: velocity of its centre of mass and angular velocity, world axes.
+    /// Motion of a coordinate's body at unit rate: velocity of its center of mass and angular velocity, world axes.
     screws: Vec<[f64; 6]>,
 }
 

@@ -251,12 +251,12 @@ impl Equations for Maximal {
         w.contacts.set_level(kappa);
     }
 
-    fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
+    fn center(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
         self.take_unknowns(&at.start, w)?;
         let own = &mut y[self.symbolic.dim()..];
         let poses = self.closing(at, w);
         self.at_end(w, poses.as_deref(), |view, memory| {
-            self.contacts.centre(view, memory, own);
+            self.contacts.center(view, memory, own);
         });
         w.end.given = poses.unwrap_or_default();
         Ok(())

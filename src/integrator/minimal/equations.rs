@@ -227,11 +227,11 @@ impl Equations for Minimal {
         w.touching.memory.set_level(kappa);
     }
 
-    fn centre(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
+    fn center(&self, at: &UnsolvedStep, w: &mut Work, y: &mut [f64]) -> Result<(), StepError> {
         self.evaluate_unsolved(&at.start, w)?;
         let own = self.beyond_rates_mut(y).0;
         self.with_contacts(w, |contacts, view, memory| {
-            contacts.centre(view, memory, own)
+            contacts.center(view, memory, own)
         });
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Minimal {
         }
     }
 
-    /// From the parent's centre of mass to the child's anchor at a state, in the parent's frame.
+    /// From the parent's center of mass to the child's anchor at a state, in the parent's frame.
     fn arm(j: &Joint, node: &Node, x: &[f64]) -> Vec3 {
         j.parent_anchor + slide(j, node, &x[node.place..])
     }

@@ -1,6 +1,6 @@
 //! The discrete Lagrangians: a body's momentum over an interval, and its derivative.
 //!
-//! Of a body that moves from a knot by the centre's velocity `v` and by `w`, twice the vector part of its turn by the interval
+//! Of a body that moves from a knot by the center's velocity `v` and by `w`, twice the vector part of its turn by the interval
 //! ([`Moved`], world axes), with `J` its inertia there, `h` signed, `c = h^2/4` and `y = c w'w`, the kinetic parts are `h l`,
 //!
 //! ```text
@@ -26,12 +26,12 @@ use crate::spatial::{Mat3, RotationLaw, Vec3, skew, skew_times, times_skew};
 /// The discrete Lagrangian of a body's motion over an interval `h`, `L = h T - h/2 (U(z_k) + U(z_k+1))`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lagrangian {
-    /// Translation and rotation apart (papers 000 and 002): `T = (m v'v + w'J w)/2`, with `v` the displacement of the centre of
+    /// Translation and rotation apart (papers 000 and 002): `T = (m v'v + w'J w)/2`, with `v` the displacement of the center of
     /// mass by `h`, m/s in the world, and `w = 2 vec(q_k^-1 q_k+1)/h`, rad/s in the body.
     #[default]
     Split,
     /// On SE(3) (paper 003): `T = xi' diag(m, J) xi/2`, with `xi = log(g_k^-1 g_k+1)/h` the velocity of the screw that leads from one
-    /// pose to the next, m/s and rad/s, body frame, about the centre of mass.
+    /// pose to the next, m/s and rad/s, body frame, about the center of mass.
     Screw,
 }
 
@@ -161,7 +161,7 @@ impl Articulated {
 }
 
 impl Lagrangian {
-    /// Momentum of a body at a knot over the interval `h`, negative where it lies before, world axes, about its centre; linear in
+    /// Momentum of a body at a knot over the interval `h`, negative where it lies before, world axes, about its center; linear in
     /// mass and inertia.
     #[inline(always)]
     pub(super) fn momentum(

@@ -118,7 +118,7 @@ impl Minimal {
                 (self.eliminate_joint(w, i, h, &mut p, inverse)).map_err(|()| node.body)?;
             }
             if let Some(near) = node.near {
-                // from the joint of what is nearer, by its centre, to this one
+                // from the joint of what is nearer, by its center, to this one
                 let left = w.knot[near].arms[1] + w.knot[i].arms[0];
                 let right = w.trial[near].arms[1] + w.trial[i].arms[0];
                 if is_free {
@@ -357,7 +357,7 @@ impl Minimal {
                 to.1 += t + k.arms[0].cross(&f);
             }
         }
-        // displacements by the interval, of the bodies' centres, in the place of the wrenches
+        // displacements by the interval, of the bodies' centers, in the place of the wrenches
         for (i, node) in self.nodes.iter().enumerate() {
             let to = &w.trial[i];
             let (mut moved, mut turned) =

@@ -93,7 +93,7 @@ pub(super) struct AtKnot {
     /// Does the joint have springs, dampers?
     pub is_sprung: bool,
     pub is_damped: bool,
-    /// From the centre of what is nearer to the world (its origin) to the joint, from there to the body's centre.
+    /// From the center of what is nearer to the world (its origin) to the joint, from there to the body's center.
     pub arms: [Vec3; 2],
     pub mass: f64,
     pub inertia: Mat3,
@@ -113,7 +113,7 @@ pub(super) struct Moved {
     /// Scalar part of its turn, and twice the vector part by the interval, world axes.
     pub scalar: f64,
     pub omega: Vec3,
-    /// Displacement of its centre by the interval.
+    /// Displacement of its center by the interval.
     pub velocity: Vec3,
     /// The arms at the knot, moved, and by how much, by the interval.
     pub arms: [Vec3; 2],

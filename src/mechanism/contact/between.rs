@@ -91,7 +91,7 @@ pub(super) fn has_rims(of: Sides) -> bool {
     has_cylinder(of) && capsule(of).is_none()
 }
 
-/// The slots of a supported pair: what tells the first and the second apart, and the arms from the centres of mass, body
+/// The slots of a supported pair: what tells the first and the second apart, and the arms from the centers of mass, body
 /// frames.
 pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
     let middle = [of.0.position, of.1.position];

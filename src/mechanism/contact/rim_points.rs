@@ -2,10 +2,12 @@
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
-use super::Collider;
+use super::between;
 use super::cylinder::{half, is_cylinder};
 use super::half_space;
 use super::meeting::{Meeting, SLOTS, TURN};
+use super::{Collider, Contact, Pair};
+use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
 use std::f64::consts::TAU;
 
@@ -99,4 +101,76 @@ pub(super) fn lowest_of(
 /// May a point of a rim be held in place of what is held?
 pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeting) -> bool {
     *old == Meeting::Apart || end_on_face(of, old) == end_on_face(of, new)
+}
+
+impl Mechanism {
+    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, and of every
+    /// pair of a cylinder and what has faces.
+    pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
+        let group = |c: &Contact| match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => half_space::end(&self.colliders[collider], feature)
+                .map(|end| (0, half_space, collider, end)),
+            Pair::Between { first, second, .. } => {
+                let of = (&self.colliders[first], &self.colliders[second]);
+                between::has_rims(of).then_some((1, first, second, 0))
+            }
+        };
+        let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));
+        let mut groups: Vec<_> = self.contacts.iter().filter_map(of).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let members = |g| {
+            let all = self.contacts.iter().enumerate();
+            let own = all.filter(|(_, c)| of(c) == Some(g)).map(|(i, _)| i);
+            own.collect::<Vec<_>>()
+        };
+        groups.into_iter().map(members).collect()
+    }
+
+    /// A point of a rim that is lower than what it meets by more than `below` (m) and is not held among the contacts of a group, of which
+    /// `c` is one.
+    pub(crate) fn lower_point(
+        &self,
+        c: &Contact,
+        held: &mut dyn Iterator<Item = Meeting>,
+        poses: &[Pose],
+        below: f64,
+    ) -> Option<Meeting> {
+        match c.pair {
+            Pair::Ground {
+                half_space,
+                collider,
+                feature,
+            } => {
+                let own = (&self.colliders[collider], feature);
+                let ground = &self.half_spaces[half_space];
+                let (lowest, gap) = half_space::lowest_point(ground, own, &poses[c.child])?;
+                let (mut is_flat, mut is_held) = (false, false);
+                for held in held {
+                    is_flat |= matches!(held, Meeting::OnRim(_));
+                    is_held |= held == lowest;
+                }
+                (gap < -below && is_flat && !is_held).then_some(lowest)
+            }
+            Pair::Between { first, second, .. } => {
+                let (of, poses) = self.sides((first, second), poses);
+                lowest_of(of, held, poses, below)
+            }
+        }
+    }
+
+    /// May a point of a rim be held in place of what a contact holds?
+    pub(crate) fn may_replace(&self, c: &Contact, old: &Meeting, new: &Meeting) -> bool {
+        match c.pair {
+            Pair::Ground { .. } => true,
+            Pair::Between { first, second, .. } => {
+                let of = (&self.colliders[first], &self.colliders[second]);
+                may_replace(of, old, new)
+            }
+        }
+    }
 }

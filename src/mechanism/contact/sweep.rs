@@ -20,7 +20,8 @@ use super::manifold::{self, Manifold};
 use super::meeting::{END, Meeting, Part, SLOTS};
 use super::nearest::On;
 use super::seam;
-use super::{Ahead, Collider, Surface};
+use super::{Ahead, Collider, Contact, Pair, Surface};
+use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::{Pose3, Vector};
 use parry3d_f64::query::details::closest_points_support_map_support_map_with_params as closest;
@@ -327,6 +328,29 @@ pub(super) fn buried(of: Sides, poses: Poses) -> Option<f64> {
     let depth = about(of.0) + about(of.1) - apart;
     let thinner = half_thickness(of.0).min(half_thickness(of.1));
     (depth > 2.0 * BURIED * thinner).then_some(depth)
+}
+
+impl Mechanism {
+    /// The contact whose surfaces overlap most, and by how much, m.
+    pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
+        let mut last = None;
+        let buried = |c: &Contact| match c.pair {
+            // once for all contacts of two colliders
+            Pair::Between { first, second, .. }
+                if last.replace((first, second)) != Some((first, second)) =>
+            {
+                let (of, poses) = self.sides((first, second), poses);
+                buried(of, poses)
+            }
+            _ => None,
+        };
+        let depths: Vec<_> = self.contacts.iter().map(buried).collect();
+        let each = self.contacts.iter().zip(depths);
+        let each =
+            each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or(-self.touch(c, poses).gap)));
+        each.filter(|(_, depth)| *depth > 0.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
 }
 
 /// Signed distance and unit normal of a point, or a ball, and a polytope, from the first to the second. A point has no radius: if it

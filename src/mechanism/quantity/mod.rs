@@ -55,7 +55,7 @@ pub enum Quantity {
     Position {
         /// Index of the body.
         body: usize,
-        /// In the body frame, from the centre of mass, m.
+        /// In the body frame, from the center of mass, m.
         point: Vec3,
         /// In the world.
         axis: Vec3,
@@ -64,7 +64,7 @@ pub enum Quantity {
     Velocity {
         /// Index of the body.
         body: usize,
-        /// In the body frame, from the centre of mass, m.
+        /// In the body frame, from the center of mass, m.
         point: Vec3,
         /// In the world.
         axis: Vec3,
@@ -87,7 +87,7 @@ pub enum Quantity {
         /// Is the axis fixed to the body?
         in_body: bool,
     },
-    /// Position of the centre of mass of all bodies along an axis of the world, `axis . sum m x / sum m`, m.
+    /// Position of the center of mass of all bodies along an axis of the world, `axis . sum m x / sum m`, m.
     CenterOfMass(Vec3),
     /// Its velocity, m/s.
     CenterOfMassVelocity(Vec3),
@@ -171,7 +171,7 @@ pub enum About {
     /// The world's origin.
     #[default]
     Origin,
-    /// The centre of mass of all bodies.
+    /// The center of mass of all bodies.
     CenterOfMass,
 }
 

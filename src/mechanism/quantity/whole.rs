@@ -1,4 +1,4 @@
-//! Quantities of the whole mechanism: centre of mass, momenta, energies.
+//! Quantities of the whole mechanism: center of mass, momenta, energies.
 
 use super::{About, Adjoint, KnotData, add, joint, unit};
 use crate::mechanism::wrench::{add_six, add_wrench};
@@ -64,7 +64,7 @@ pub(super) fn linear_momentum_by(k: &KnotData, axis: &Vec3, field: Field) -> f64
     }
 }
 
-/// Velocity of the centre of mass.
+/// Velocity of the center of mass.
 fn drift(k: &KnotData) -> Vec3 {
     linear_momentum(k) / k.mechanism.mass()
 }

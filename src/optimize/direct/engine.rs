@@ -64,7 +64,7 @@ impl<'a, D: Observe> Engine<'a, D> {
         let mut program = Transcription::new(dynamics, problem, guess).map_err(fails)?;
         if program.has_contacts() {
             program.set_central_path(START, READ[0]);
-            program.centre().map_err(fails)?;
+            program.center().map_err(fails)?;
         }
         let solver = solver::Solver::new(&program, &options.nlp, 0);
         let mut out = Self {

@@ -129,7 +129,7 @@ impl<'a, D: Observe> Transcription<'a, D> {
     ///
     /// # Errors
     /// A state at which they cannot be evaluated.
-    pub(super) fn centre(&mut self) -> Result<(), StepError> {
+    pub(super) fn center(&mut self) -> Result<(), StepError> {
         let (plan, w) = (&mut self.plan, &mut self.workers[0]);
         let ny = plan.dims.ny;
         for k in 0..plan.steps() {
@@ -146,7 +146,7 @@ impl<'a, D: Observe> Transcription<'a, D> {
                 },
                 end: Some(End { from, state }),
             };
-            plan.dynamics.centre(&step, w, &mut y)?;
+            plan.dynamics.center(&step, w, &mut y)?;
             plan.trajectory.y[k * ny..(k + 1) * ny].copy_from_slice(&y);
         }
         plan.copied.clone_from(&plan.trajectory.y);

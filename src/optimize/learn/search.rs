@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    /// The root of the mean square of a draw of many decisions about its centre is the noise's width.
+    /// The root of the mean square of a draw of many decisions about its center is the noise's width.
     fn width(s: &mut Search, random: &mut Random) -> f64 {
         let (best, along) = (s.kept.best.clone(), s.kept.improvement.clone());
         let step = if s.kept.succeeded {

@@ -187,7 +187,7 @@ pub fn revolute(child: &str) -> JointSpec {
     JointSpec::new(JointKind::Revolute, child).axis(Y)
 }
 
-/// A body on a hinge about y at the origin, `length` above its centre of mass.
+/// A body on a hinge about y at the origin, `length` above its center of mass.
 pub fn pendulum(body: BodySpec, length: f64) -> MechanismBuilder {
     MechanismBuilder::new().body("bob", body).joint(
         "hinge",
@@ -200,7 +200,7 @@ pub fn box_pendulum() -> MechanismBuilder {
     pendulum(BodySpec::new(1.0).shape(Shape::Box([0.1, 0.1, 1.0])), 0.5)
 }
 
-/// Two 0.1 m cubes of 1 kg, each 1 m from its pivot; the second hangs from the first's centre.
+/// Two 0.1 m cubes of 1 kg, each 1 m from its pivot; the second hangs from the first's center.
 pub fn double_pendulum() -> MechanismBuilder {
     let cube = || BodySpec::new(1.0).shape(Shape::Box([0.1; 3]));
     MechanismBuilder::new()

@@ -138,7 +138,7 @@ impl Sim {
         }
     }
 
-    /// Centre, velocity and angular velocity (of the interval before) of the first body.
+    /// Center, velocity and angular velocity (of the interval before) of the first body.
     pub fn body(&self) -> [Vec3; 3] {
         [0, 7, 10].map(|i| Vec3::from_column_slice(&self.x[i..i + 3]))
     }

@@ -8,12 +8,12 @@ use least_action::spatial::{Mat3, Pose, Quat, exp};
 use nalgebra::Quaternion;
 use std::sync::Arc;
 
-/// A body that rolls on the plane z = 0: how far it is from its centre of mass to where it touches, world frame, and the
+/// A body that rolls on the plane z = 0: how far it is from its center of mass to where it touches, world frame, and the
 /// rate of that as it turns.
 type Arm<'a> = &'a dyn Fn(&Mat3, &Vec3) -> (Vec3, Vec3);
 
 /// Position and rotation of a body that rolls for some seconds from rest but for its spin `w` (world frame). Of the moments
-/// about the centre of mass, with `r` its arm, `v = r x w` and the force `m (v' - g)`:
+/// about the center of mass, with `r` its arm, `v = r x w` and the force `m (v' - g)`:
 ///
 /// ```text
 /// J w' + w x J w = m r x (r' x w + r x w' - g)
@@ -131,7 +131,7 @@ fn a_disc_that_friction_holds_wobbles_to_second_order() {
     assert!(energy < 5e-4 * 7.25, "{energy}");
 }
 
-/// A ball with its centre of mass off its middle that spins fast and slides turns over: the tilt of its axis in time, by
+/// A ball with its center of mass off its middle that spins fast and slides turns over: the tilt of its axis in time, by
 /// Coulomb's friction at the lowest point, its direction smoothed below `still` m/s.
 ///
 /// ```text
@@ -140,7 +140,7 @@ fn a_disc_that_friction_holds_wobbles_to_second_order() {
 struct Top {
     mass: f64,
     radius: f64,
-    /// From the centre of mass to the middle, along the axis.
+    /// From the center of mass to the middle, along the axis.
     off: f64,
     /// Across the axis and along it.
     inertia: [f64; 2],
@@ -254,7 +254,7 @@ fn a_tippe_top_turns_over_in_time() {
     }
 }
 
-/// A ball whose centre of mass is not in its middle, held by friction alone.
+/// A ball whose center of mass is not in its middle, held by friction alone.
 #[test]
 fn a_loaded_ball_that_friction_holds_rolls_to_second_order() {
     let (mass, radius, off) = (1.0, 0.25, 0.08);
@@ -269,8 +269,8 @@ fn a_loaded_ball_that_friction_holds_rolls_to_second_order() {
         .body("ball", ball)
         .half_space("floor", HalfSpaceSpec::default());
     let arm = |r: &Mat3, w: &Vec3| {
-        let centre = r * Vec3::z() * off;
-        (centre - Vec3::z() * radius, w.cross(&centre))
+        let center = r * Vec3::z() * off;
+        (center - Vec3::z() * radius, w.cross(&center))
     };
     let (turn, w) = (Vec3::new(0.6, 0.3, 0.0), Vec3::new(-2.0, 3.0, 4.0));
     let r = exp(&turn).to_rotation_matrix().into_inner();

@@ -12,7 +12,7 @@ pub fn tilt(angle: f64, heading: f64) -> Vec3 {
     angle * Vec3::new(-heading.sin(), heading.cos(), 0.0)
 }
 
-/// Coordinates of a body lying on the ground, its centre at `height`, and the way down.
+/// Coordinates of a body lying on the ground, its center at `height`, and the way down.
 pub fn lying(turn: Vec3, height: f64) -> (Vec3, [f64; 6], Vec3) {
     let normal = exp(&turn) * Vec3::z();
     let x = height * normal;
