@@ -72,10 +72,13 @@ pub(super) fn grounded(seed: u64, shape: Surface) -> Mechanism {
         .expect("valid")
 }
 
-/// All colliders' frames in the world's at the identity pose, for distances in closed form.
+/// All colliders' frames in the world's at the identity pose, and forces in the middle of gaps, for distances in closed form.
 pub(super) fn plain(mut m: Mechanism) -> Mechanism {
     for c in &mut m.colliders {
         (c.position, c.orientation) = (Vec3::zeros(), Mat3::identity());
+    }
+    for c in &mut m.contacts {
+        c.lever_share = 0.5;
     }
     m
 }
