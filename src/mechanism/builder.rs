@@ -266,8 +266,7 @@ impl MechanismBuilder {
         }
         for (b, (body, spec)) in bodies.iter_mut().zip(self.bodies.values()).enumerate() {
             if spec.rotation.is_none() {
-                let touches = !spec.contacts.is_empty();
-                body.rotation = default_law((b, touches), &body.inertia, &joints);
+                body.rotation = default_law(b, &body.inertia, &joints);
             }
         }
         let (tree, lost) = Tree::new(bodies.len(), &joints);

@@ -88,42 +88,33 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
     Some(eigen.eigenvectors.column(axis).normalize())
 }
 
-/// The default law of a body, and whether it has contacts. It is `ball` for three equal moments, and `spin` for two, if the joints let
-/// the body spin about its axis of symmetry while its center of mass stays at rest, or if it is free and may roll.
-pub(super) fn default_law(
-    (body, touches): (usize, bool),
-    inertia: &Mat3,
-    joints: &[Joint],
-) -> RotationLaw {
+/// The default law of a body. It is `ball` for three equal moments, and `spin` for two, if the joints let the body spin about its axis of
+/// symmetry while its center of mass stays at rest.
+pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> RotationLaw {
     let mut held = joints.iter().flat_map(|j| {
         let child = (j.child == body).then_some((j.child_anchor, true));
         let parent = (j.parent == Some(body)).then_some((j.parent_anchor, false));
         child.into_iter().chain(parent).map(move |end| (j, end))
     });
     if let Some(n) = symmetry_axis(inertia) {
-        if held.any(|(j, end)| lets_spin(j, end, Some(&n), touches)) {
+        if held.any(|(j, end)| lets_spin(j, end, Some(&n))) {
             return RotationLaw::Spin(n);
         }
-    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None, touches)) {
+    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None)) {
         return RotationLaw::Ball;
     }
     RotationLaw::Chord
 }
 
 /// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is?
-fn lets_spin(
-    j: &Joint,
-    (anchor, is_child): (Vec3, bool),
-    axis: Option<&Vec3>,
-    touches: bool,
-) -> bool {
+fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -> bool {
     let turns = || j.directions.iter().filter(|d| d.freedom.turns());
     if turns().count() == 0 {
         return false;
     }
     let is_free = j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3;
-    if is_free && axis.is_some() && !touches {
-        // in flight it tumbles about other axes, too
+    if is_free && axis.is_some() {
+        // in flight it tumbles about other axes, too, and a coin that turns more per step overlaps more at its rims
         return false;
     }
     let size = anchor.norm();

@@ -44,7 +44,7 @@ fn buried_bodies_are_refused() {
     }
 }
 
-/// Free wheels, coins and rods roll at their speed, whatever they turn by in a step below 3 rad.
+/// Free wheels, coins and rods with `rotation = "spin"` roll at their speed, whatever they turn by in a step below 3 rad.
 #[test]
 fn free_wheels_roll_at_their_speed() {
     let folder = Folder::new("contacts_wheels");
@@ -61,7 +61,7 @@ fn free_wheels_roll_at_their_speed() {
             "wheel.toml",
             &format!(
                 "time_step = {h:?}\nhorizon = 1.0\nintegrator = {{ name = \"{integrator}\", substeps = 1 }}\n[mechanism]\n\
-                 gravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n[mechanism.bodies.wheel]\nmass = 1.0\n\
+                 gravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n[mechanism.bodies.wheel]\nmass = 1.0\nrotation = \"spin\"\n\
                  shape = {{ cylinder = {{ radius = {radius:?}, length = {length:?} }} }}\nfree = true\n\
                  contacts.tread = {{ friction = 1.0 }}\n[initial]\nwheel = {{ position = [0.0, 0.0, {radius:?}], \
                  orientation = {{ rpy = [1.5707963267948966, 0.0, 0.0] }}, velocity = [{speed:?}, 0.0, 0.0], \
