@@ -197,7 +197,7 @@ fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained)
             made,
             in_play,
         } => format!(
-            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play; {}: a servo gains energy if kd < kp h/2; {SMALLER}",
+            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play; {}: a servo on a mass m is stable if kd > kp h/2 and h kd < 2 m, roughly; {SMALLER}",
             gains(since)
         ),
     };
@@ -211,7 +211,7 @@ fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained)
 }
 
 /// What helps against unstable gains. Substeps do not: a policy acts once in a time step.
-const SMALLER: &str = "take smaller gains, a smaller kp for the same kd, or a smaller time step";
+const SMALLER: &str = "take smaller gains or a smaller time step";
 
 /// The actuators that drive a motion between two knots, by name.
 fn drivers(model: &Model, balance: &Balance, from: usize, to: usize) -> String {

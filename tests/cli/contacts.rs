@@ -35,7 +35,8 @@ fn buried_bodies_are_refused() {
                  free = true\ncontacts.skin = {{ against = [{of_bodies}] }}\n[initial]\na = {{ position = [0.0, 0.0, {z:?}] }}\n"
             ),
         );
-        for integrator in BOTH {
+        // contacts between bodies are of maximal coordinates alone
+        for integrator in &BOTH[usize::from(table == body)..] {
             let run = folder.run(&["simulate", "start.toml", "--integrator", integrator]);
             let run = run.ended(2);
             let says = run.err.contains("overlap by") && run.err.contains("at the start");

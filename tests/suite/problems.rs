@@ -269,11 +269,7 @@ fn ball_kick() {
         let mut after = s.history.iter().skip_while(|i| i.smoothing > 0.0);
         after.any(|i| i.smoothing > 0.0)
     };
-    assert!(
-        [0.07, 0.4, 0.05, 0.1, 0.16, 0.35]
-            .into_iter()
-            .any(softened)
-    );
+    assert!([0.07, 0.4, 0.05, 0.1, 0.16, 0.35].into_iter().any(softened));
 }
 
 /// Derivatives through a bounce are those of its instant; the height behind it is the closed form's.

@@ -117,10 +117,11 @@ fn turns(seed: u64) -> bool {
 
 /// A rod that rolls over the edge of a table, its axis at some angle to the edge, with either integrator, or on a table that is free.
 fn over_the_edge(seed: u64) -> (String, Rod, bool, f64) {
-    let s = &mut Source::new(seed);
+    let mut source = Source::new(seed);
+    let mut share = || 0.5 + 0.5 * source.unit();
     let rod = Rod {
-        radius: 0.02 + 0.02 * s.unit(),
-        length: 0.2 + 0.2 * s.unit(),
+        radius: 0.02 + 0.02 * share(),
+        length: 0.2 + 0.2 * share(),
         is_capsule: seed.is_multiple_of(2),
     };
     let h = [0.01, 0.005, 0.002][(seed / 2 % 3) as usize];
@@ -130,10 +131,10 @@ fn over_the_edge(seed: u64) -> (String, Rod, bool, f64) {
     } else {
         "minimal"
     };
-    let (angle, speed) = (0.08 + s.unit(), 0.3 + 0.7 * s.unit());
+    let (angle, speed) = (0.08 + share(), 0.3 + 0.7 * share());
     // about the vertical, which is -y of the rod
     let turn = if turns(seed) {
-        20.0 * s.unit() - 10.0
+        20.0 * share() - 10.0
     } else {
         0.0
     };

@@ -268,8 +268,10 @@ fn check(cone: Cone, kappa: f64, centred: f64, wanted: impl Fn(&str) -> bool) {
             errors.0, errors.1
         );
         eprintln!("{text}");
-        // points of rims are stored to 1/16384 of a turn: differences see them change where an end comes down flat
-        let limit = if name.contains("slapping") || name == "cylinder on box" {
+        // points of rims are stored to 1/16384 of a turn: differences see them change where an end comes down flat, and the more the
+        // stiffer the contact is (of "cylinder on cylinder" 1.4e-7 at a kappa of 1e-6, and 1.0e-6 at 1e-7)
+        let has_rims = ["cylinder on box", "cylinder on cylinder"].contains(&name);
+        let limit = if name.contains("slapping") || has_rims {
             1e-5
         } else {
             1e-6
