@@ -255,6 +255,25 @@ fn judge(
     Err(out)
 }
 
+/// Pairs of colliders at knots that are looked at for bodies that pass through each other: a second at most.
+const LOOKED_AT: usize = 2_000_000;
+
+/// Warns of bodies that pass through each other because their contacts are not against each other.
+fn warn_of_passing(model: &Model, t: &Trajectory, last: usize) {
+    let (system, m) = (&model.system, model.system.mechanism());
+    let pairs = m.loose_pairs();
+    let every = (pairs.len() * last).div_ceil(LOOKED_AT).max(1);
+    let passing = (0..=last).step_by(every).find_map(|k| {
+        let found = m.passing(&pairs, &system.poses(t.state(k)));
+        found.map(|names| (names, t.knot(k).t))
+    });
+    if let Some(([a, b], time)) = passing {
+        warn(format!(
+            "bodies `{a}` and `{b}` pass through each other, at {time:.4} s: their contacts are not against each other; if they are to collide, give both against = [\"ground\", \"bodies\"]"
+        ));
+    }
+}
+
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
         duration: a.duration,
@@ -350,6 +369,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if stats.turn > COARSE_TURN {
         warn(turned(&model, &stats));
     }
+    warn_of_passing(&model, &t, last);
     warn_of_energy(&balance);
     if a.json {
         let mut value = json!({

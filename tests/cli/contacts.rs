@@ -45,6 +45,65 @@ fn buried_bodies_are_refused() {
     }
 }
 
+/// Contacts are against the ground alone by default: what then passes through each other is a warning, and no warning is what collides, hangs
+/// on a joint, or stays away.
+#[test]
+fn bodies_that_pass_through_each_other_are_warned_of() {
+    let folder = Folder::new("contacts_passing");
+    let both = "contacts.skin = { friction = 0.5, against = [\"ground\", \"bodies\"] }";
+    let ground = "contacts.skin = { friction = 0.5 }";
+    let ball = "shape = { sphere = 0.1 }";
+    for (shape, contact, [x, z], warned) in [
+        (
+            "shape = { box = [0.2, 0.2, 0.2] }",
+            ground,
+            [0.0, 0.35],
+            true,
+        ),
+        (ball, ground, [0.0, 0.5], true),
+        (
+            "shape = { cylinder = { radius = 0.1, length = 0.2 } }",
+            ground,
+            [0.05, 0.4],
+            true,
+        ),
+        (
+            "shape = { capsule = { radius = 0.1, length = 0.2 } }",
+            ground,
+            [0.0, 0.6],
+            true,
+        ),
+        (ball, ground, [0.5, 0.5], false),
+        (ball, both, [0.01, 0.5], false),
+        (
+            "shape = { box = [0.2, 0.2, 0.2] }",
+            both,
+            [0.0, 0.35],
+            false,
+        ),
+    ] {
+        let body = |name: &str, x: f64, z: f64| {
+            format!(
+                "[mechanism.bodies.{name}]\nmass = 1.0\n{shape}\nfree = true\n{contact}\n[initial.{name}]\n\
+                 position = [{x:?}, 0.0, {z:?}]\n"
+            )
+        };
+        folder.write(
+            "two.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 1.0\n[mechanism]\n[mechanism.half_spaces.floor]\n{}{}",
+                body("low", 0.0, 0.11),
+                body("high", x, z)
+            ),
+        );
+        let v = folder.json(&["simulate", "two.toml", "--json"]);
+        let warnings = v["warnings"].as_array().expect("a list").iter();
+        let mut texts = warnings.map(|w| w.as_str().expect("text"));
+        let passing = texts.any(|w| w.contains("`low` and `high` pass through each other"));
+        assert_eq!(passing, warned, "{shape} {contact} {x} {z}: {v:#}");
+    }
+}
+
 /// Free wheels, coins and rods with `rotation = "spin"` roll at their speed, whatever they turn by in a step below 3 rad.
 #[test]
 fn free_wheels_roll_at_their_speed() {

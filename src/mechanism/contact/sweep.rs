@@ -28,6 +28,7 @@ use parry3d_f64::query::details::closest_points_support_map_support_map_with_par
 use parry3d_f64::query::details::contact_support_map_support_map as overlapping;
 use parry3d_f64::query::gjk::{GJKResult, VoronoiSimplex};
 use parry3d_f64::shape::SupportMap;
+use std::collections::HashSet;
 
 type Sides<'a> = (&'a Collider, &'a Collider);
 type Poses<'a> = (&'a Pose, &'a Pose);
@@ -331,6 +332,46 @@ pub(super) fn buried(of: Sides, poses: Poses) -> Option<f64> {
 }
 
 impl Mechanism {
+    /// Pairs of colliders of bodies that no joints connect, and that nothing keeps apart: they pass through each other.
+    pub fn loose_pairs(&self) -> Vec<[usize; 2]> {
+        let mut group: Vec<usize> = (0..self.bodies.len()).collect();
+        for j in &self.joints {
+            if let Some(parent) = j.parent {
+                let (from, to) = (group[parent], group[j.child]);
+                group
+                    .iter_mut()
+                    .filter(|g| **g == to)
+                    .for_each(|g| *g = from);
+            }
+        }
+        let bodies = self.colliders.iter().enumerate();
+        let bodies: Vec<_> = bodies.filter_map(|(i, c)| Some((i, c.body?))).collect();
+        let pairs = bodies.iter().enumerate().flat_map(|(k, (i, a))| {
+            let group = &group;
+            let others = bodies[k + 1..]
+                .iter()
+                .filter(move |(_, b)| group[*a] != group[*b]);
+            others.map(move |(j, _)| [*i, *j])
+        });
+        let meets: HashSet<[usize; 2]> = (self.contacts.iter())
+            .filter_map(|c| match c.pair {
+                Pair::Between { first, second, .. } => Some([first.min(second), first.max(second)]),
+                Pair::Ground { .. } => None,
+            })
+            .collect();
+        pairs.filter(|pair| !meets.contains(pair)).collect()
+    }
+
+    /// The bodies of one of these pairs that are in each other by more than a quarter of the thinner one, by name.
+    pub fn passing(&self, pairs: &[[usize; 2]], poses: &[Pose]) -> Option<[&str; 2]> {
+        pairs.iter().find_map(|&[first, second]| {
+            let (of, at) = self.sides((first, second), poses);
+            buried(of, at)?;
+            let name = |c: &Collider| Some(self.bodies[c.body?].name.as_str());
+            Some([name(of.0)?, name(of.1)?])
+        })
+    }
+
     /// The contact whose surfaces overlap most, and by how much, m.
     pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
         let mut last = None;
