@@ -238,7 +238,7 @@ pub struct Touch {
     pub gap: f64,
     /// Unit normal, from the parent to the child, world frame.
     pub normal: Vec3,
-    /// Point at which forces act on both, world frame. It divides the gap as [`Contact::lever_share`] says.
+    /// Point at which forces act on both, world frame. It divides the gap as `lever_share` of the contact says.
     pub point: Vec3,
 }
 
