@@ -85,6 +85,10 @@ fn read(
     found
 }
 
+/// Times that a motion is read after a knot that could not be: the knot before is the end then, which is read in another way and may fail,
+/// too.
+const READINGS: usize = 10;
+
 /// [`read`] as far as the knots can be read. If one cannot, the run has failed there: the trajectory ends with the knot before, so
 /// that the last state is reported.
 fn read_as_far(
@@ -93,15 +97,17 @@ fn read_as_far(
     rolled: &mut Result<(), StepError>,
     every: Option<usize>,
 ) -> Result<(Balance, Option<Recording>), Failure> {
-    let mut last = None;
-    let found = read(model, t, every, &mut last);
-    let (Err(e), Some(last)) = (&found, last) else {
-        return found.map_err(Failure::unsolved);
-    };
-    if rolled.is_ok() {
-        *rolled = Err(e.clone());
+    for _ in 0..READINGS {
+        let mut last = None;
+        let found = read(model, t, every, &mut last);
+        let (Err(e), Some(last)) = (&found, last) else {
+            return found.map_err(Failure::unsolved);
+        };
+        if rolled.is_ok() {
+            *rolled = Err(e.clone());
+        }
+        t.truncate(last);
     }
-    t.truncate(last);
     read(model, t, every, &mut None).map_err(Failure::unsolved)
 }
 

@@ -6,6 +6,9 @@ use super::source::{FormatError, nearest};
 use crate::mechanism::{self, Field, ForceOf, PowerOf, Reaction};
 use crate::spatial::{Quat, Vec3};
 
+/// What to do where an impulse is asked for at the last knot.
+const NO_IMPULSE: &str = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
+
 impl Quantities<'_> {
     pub(super) fn named(
         &self,
@@ -193,8 +196,7 @@ impl Quantities<'_> {
         let output = output(contact);
         if end && output.needs().reactions {
             let message = "a contact force has no value at the end".into();
-            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
-            return Err(self.err(place, &at, message, help));
+            return Err(self.err(place, &at, message, NO_IMPULSE));
         }
         Ok(vec![Named::Output(output)])
     }
@@ -209,8 +211,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = "a limit's force has no value at the end".into();
-            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
-            return Err(self.err(place, at, message, help));
+            return Err(self.err(place, at, message, NO_IMPULSE));
         }
         Ok(vec![Named::Output(mechanism::Quantity::LimitForce {
             joint,
@@ -233,8 +234,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = "a joint's friction has no value at the end".into();
-            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
-            return Err(self.err(place, at, message, help));
+            return Err(self.err(place, at, message, NO_IMPULSE));
         }
         Ok(vec![Named::Output(mechanism::Quantity::JointFriction {
             joint,
@@ -354,8 +354,7 @@ impl Quantities<'_> {
         }
         if end {
             let message = format!("a constraint {what} has no value at the end");
-            let help = "it is the impulse of the interval after its knot, and the last knot has none; take a knot before it";
-            return Err(self.err(place, "quantity", message, help));
+            return Err(self.err(place, "quantity", message, NO_IMPULSE));
         }
         let axes = self.axes(place, field, &r.axis)?;
         Ok(axes

@@ -342,12 +342,13 @@ impl MechanismBuilder {
             .iter()
             .map(|(name, a)| a.build(name, &self.bodies, &joints, &places))
             .collect::<Result<_, _>>()?;
-        let ((half_spaces, colliders, contacts), friction_pairs) =
+        let ((half_spaces, colliders, contacts, excluded), friction_pairs) =
             self.touching(&bodies, &joints)?;
         let mut mechanism = Mechanism {
             half_spaces,
             colliders,
             contacts,
+            excluded,
             friction_pairs,
             bodies,
             joints,

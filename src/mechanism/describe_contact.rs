@@ -262,8 +262,8 @@ impl HalfSpaceSpec {
     }
 }
 
-/// Half-spaces, colliders, and the contacts between them.
-pub(super) type Touching = (Vec<HalfSpace>, Vec<Collider>, Vec<Contact>);
+/// Half-spaces, colliders, the contacts between them, and the pairs of colliders that are excluded by name.
+pub(super) type Touching = (Vec<HalfSpace>, Vec<Collider>, Vec<Contact>, Vec<[usize; 2]>);
 
 impl MechanismBuilder {
     /// Everything that may touch, and the friction of named pairs.
@@ -290,6 +290,7 @@ impl MechanismBuilder {
         let mut contacts = vec![];
         // colliders that would touch something if no pair was excluded
         let mut spared = vec![false; specs.len()];
+        let mut excluded = vec![];
         for (i, (c, spec)) in colliders.iter().zip(&specs).enumerate() {
             for (g, plane) in self.half_spaces.values().enumerate() {
                 if !spec.against.contains(&plane.group) {
@@ -309,6 +310,7 @@ impl MechanismBuilder {
                 }
                 if self.excludes(|pair| names.are_colliders((i, k), pair)) {
                     (spared[i], spared[k]) = (true, true);
+                    excluded.push([i, k]);
                 } else {
                     between((i, c), (k, other), bodies, &mut contacts)?;
                 }
@@ -357,7 +359,7 @@ impl MechanismBuilder {
             ));
         }
         let pairs = self.pair_friction(&names, &mut contacts)?;
-        Ok(((half_spaces, colliders, contacts), pairs))
+        Ok(((half_spaces, colliders, contacts, excluded), pairs))
     }
 
     /// Refuses groups that nothing is in.

@@ -112,6 +112,8 @@ pub struct Mechanism {
     pub colliders: Vec<Collider>,
     /// Where they may touch.
     pub contacts: Vec<Contact>,
+    /// Pairs of colliders of bodies that do not meet because they are excluded by name.
+    pub(crate) excluded: Vec<[usize; 2]>,
     /// Friction coefficients of named pairs, which contacts refer to.
     pub friction_pairs: Vec<FrictionPair>,
     /// Constraints besides joints: gears first, then users'.

@@ -43,7 +43,7 @@ impl Maximal {
     /// Replaces wrenches by the changes of velocities that they cause.
     fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
         let mut change = vec![0.0; self.symbolic.dim()];
-        // where nothing strikes, nothing changes
+        // rows of zeros solve to zeros
         for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
             self.solve(w, rows, &mut change, false);
             rows.copy_from_slice(&change);

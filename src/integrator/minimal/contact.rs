@@ -483,7 +483,7 @@ impl Minimal {
     fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
         let mut change = vec![0.0; self.dimension()];
         let mut stepping = self.stepping(0.0, w);
-        // where nothing strikes, nothing changes
+        // rows of zeros solve to zeros
         for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
             stepping.solve(rows, &mut change, false);
             rows.copy_from_slice(&change);

@@ -23,6 +23,7 @@ mod manifold;
 mod meeting;
 mod nearest;
 mod number;
+mod overlap;
 mod polytope;
 mod rim;
 mod rim_points;

@@ -20,18 +20,15 @@ use super::manifold::{self, Manifold};
 use super::meeting::{END, Meeting, Part, SLOTS};
 use super::nearest::On;
 use super::seam;
-use super::{Ahead, Collider, Contact, Pair, Surface};
-use crate::mechanism::Mechanism;
+use super::{Ahead, Collider, Surface};
 use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::{Pose3, Vector};
 use parry3d_f64::query::details::closest_points_support_map_support_map_with_params as closest;
-use parry3d_f64::query::details::contact_support_map_support_map as overlapping;
 use parry3d_f64::query::gjk::{GJKResult, VoronoiSimplex};
 use parry3d_f64::shape::SupportMap;
-use std::collections::HashSet;
 
-type Sides<'a> = (&'a Collider, &'a Collider);
-type Poses<'a> = (&'a Pose, &'a Pose);
+pub(super) type Sides<'a> = (&'a Collider, &'a Collider);
+pub(super) type Poses<'a> = (&'a Pose, &'a Pose);
 
 /// Part of the smaller half thickness by which bodies may move, and may overlap at the predicted poses, without a sweep. At 1 the axis
 /// of a capsule passes an edge, and the distance from that edge has no sign.
@@ -40,10 +37,6 @@ const THICKNESS: f64 = 0.75;
 /// Part of the smaller half thickness at which bodies touch: less needs more iterations, more lets edges that are not the
 /// first decide.
 const TOUCHING: f64 = 1e-3;
-
-/// Part of the thinner body's thickness up to which places of contact tell how deep it is in another: half of where they are those of
-/// another side.
-const BURIED: f64 = 0.25;
 
 /// Iterations of the advancement. Straight motion takes two or three; each halves the distance at least where bodies spin.
 const ADVANCES: usize = 60;
@@ -71,7 +64,7 @@ pub(super) struct Sweep<'a> {
 }
 
 /// Half of the least extent, m; of a point none.
-fn half_thickness(c: &Collider) -> f64 {
+pub(super) fn half_thickness(c: &Collider) -> f64 {
     match &c.surface {
         Surface::Point => f64::INFINITY,
         Surface::Sphere(radius) | Surface::Capsule { radius, .. } => *radius,
@@ -288,14 +281,14 @@ fn plane(c: &Collider, n: &Vec3) -> Part {
 }
 
 /// What is left of a collider without the radius about it, in the world from some origin.
-struct Core<'a> {
-    of: &'a Collider,
-    pose: &'a Pose,
-    origin: Vec3,
+pub(super) struct Core<'a> {
+    pub of: &'a Collider,
+    pub pose: &'a Pose,
+    pub origin: Vec3,
 }
 
 /// The radius about the core, m.
-fn about(c: &Collider) -> f64 {
+pub(super) fn about(c: &Collider) -> f64 {
     match c.surface {
         Surface::Sphere(radius) | Surface::Capsule { radius, .. } => radius,
         Surface::Cylinder { radius, length } => WITHIN * radius.min(0.5 * length),
@@ -311,86 +304,6 @@ impl SupportMap for Core<'_> {
         let p = c.position + c.orientation * cylinder::farthest(c, &local, about(c));
         let p = pose.point(&p) - self.origin;
         Vector::new(p.x, p.y, p.z)
-    }
-}
-
-/// How deep two colliders are in each other, m, by the shortest way out, if that is more than [`BURIED`] of the thinner one. What meets
-/// there is on another side, and its gaps are not negative.
-pub(super) fn buried(of: Sides, poses: Poses) -> Option<f64> {
-    let is_flat = |c: &Collider| matches!(c.surface, Surface::Point | Surface::Heights(_));
-    let origin = poses.0.point(&of.0.position);
-    let between = (poses.1.point(&of.1.position) - origin).norm();
-    if is_flat(of.0) || is_flat(of.1) || between > cylinder::reach(of.0) + cylinder::reach(of.1) {
-        return None;
-    }
-    let core = |of, pose| Core { of, pose, origin };
-    let (a, b) = (core(of.0, poses.0), core(of.1, poses.1));
-    let apart = overlapping(&Pose3::IDENTITY, &a, &b, 0.0)?.dist;
-    let depth = about(of.0) + about(of.1) - apart;
-    let thinner = half_thickness(of.0).min(half_thickness(of.1));
-    (depth > 2.0 * BURIED * thinner).then_some(depth)
-}
-
-impl Mechanism {
-    /// Pairs of colliders of bodies that no joints connect, and that nothing keeps apart: they pass through each other.
-    pub fn loose_pairs(&self) -> Vec<[usize; 2]> {
-        let mut group: Vec<usize> = (0..self.bodies.len()).collect();
-        for j in &self.joints {
-            if let Some(parent) = j.parent {
-                let (from, to) = (group[parent], group[j.child]);
-                group
-                    .iter_mut()
-                    .filter(|g| **g == to)
-                    .for_each(|g| *g = from);
-            }
-        }
-        let bodies = self.colliders.iter().enumerate();
-        let bodies: Vec<_> = bodies.filter_map(|(i, c)| Some((i, c.body?))).collect();
-        let pairs = bodies.iter().enumerate().flat_map(|(k, (i, a))| {
-            let group = &group;
-            let others = bodies[k + 1..]
-                .iter()
-                .filter(move |(_, b)| group[*a] != group[*b]);
-            others.map(move |(j, _)| [*i, *j])
-        });
-        let meets: HashSet<[usize; 2]> = (self.contacts.iter())
-            .filter_map(|c| match c.pair {
-                Pair::Between { first, second, .. } => Some([first.min(second), first.max(second)]),
-                Pair::Ground { .. } => None,
-            })
-            .collect();
-        pairs.filter(|pair| !meets.contains(pair)).collect()
-    }
-
-    /// The bodies of one of these pairs that are in each other by more than a quarter of the thinner one, by name.
-    pub fn passing(&self, pairs: &[[usize; 2]], poses: &[Pose]) -> Option<[&str; 2]> {
-        pairs.iter().find_map(|&[first, second]| {
-            let (of, at) = self.sides((first, second), poses);
-            buried(of, at)?;
-            let name = |c: &Collider| Some(self.bodies[c.body?].name.as_str());
-            Some([name(of.0)?, name(of.1)?])
-        })
-    }
-
-    /// The contact whose surfaces overlap most, and by how much, m.
-    pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
-        let mut last = None;
-        let buried = |c: &Contact| match c.pair {
-            // once for all contacts of two colliders
-            Pair::Between { first, second, .. }
-                if last.replace((first, second)) != Some((first, second)) =>
-            {
-                let (of, poses) = self.sides((first, second), poses);
-                buried(of, poses)
-            }
-            _ => None,
-        };
-        let depths: Vec<_> = self.contacts.iter().map(buried).collect();
-        let each = self.contacts.iter().zip(depths);
-        let each =
-            each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or(-self.touch(c, poses).gap)));
-        each.filter(|(_, depth)| *depth > 0.0)
-            .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 

@@ -1,0 +1,92 @@
+//! How deep bodies are in each other, also where no place of contact tells: at a start, and of bodies that are not to meet.
+
+use super::cylinder;
+use super::sweep::{Core, Poses, Sides, about, half_thickness};
+use super::{Collider, Contact, Pair, Surface};
+use crate::mechanism::Mechanism;
+use crate::spatial::Pose;
+use parry3d_f64::math::Pose3;
+use parry3d_f64::query::details::contact_support_map_support_map as overlapping;
+use std::collections::HashSet;
+
+/// How deep two colliders are in each other, m, by the shortest way out, if that is more than a quarter of the thinner one. What meets
+/// there is on another side, and its gaps are not negative.
+fn buried(of: Sides, poses: Poses) -> Option<f64> {
+    let is_flat = |c: &Collider| matches!(c.surface, Surface::Point | Surface::Heights(_));
+    let origin = poses.0.point(&of.0.position);
+    let between = (poses.1.point(&of.1.position) - origin).norm();
+    if is_flat(of.0) || is_flat(of.1) || between > cylinder::reach(of.0) + cylinder::reach(of.1) {
+        return None;
+    }
+    let core = |of, pose| Core { of, pose, origin };
+    let (a, b) = (core(of.0, poses.0), core(of.1, poses.1));
+    let apart = overlapping(&Pose3::IDENTITY, &a, &b, 0.0)?.dist;
+    let depth = about(of.0) + about(of.1) - apart;
+    // half of where places of contact are those of another side
+    let quarter = 0.5 * half_thickness(of.0).min(half_thickness(of.1));
+    (depth > quarter).then_some(depth)
+}
+
+impl Mechanism {
+    /// Pairs of colliders of bodies that no joints connect, and that nothing keeps apart: they pass through each other.
+    pub fn loose_pairs(&self) -> Vec<[usize; 2]> {
+        let mut group: Vec<usize> = (0..self.bodies.len()).collect();
+        for j in &self.joints {
+            if let Some(parent) = j.parent {
+                let (from, to) = (group[parent], group[j.child]);
+                group
+                    .iter_mut()
+                    .filter(|g| **g == to)
+                    .for_each(|g| *g = from);
+            }
+        }
+        let bodies = self.colliders.iter().enumerate();
+        let bodies: Vec<_> = bodies.filter_map(|(i, c)| Some((i, c.body?))).collect();
+        let pairs = bodies.iter().enumerate().flat_map(|(k, (i, a))| {
+            let group = &group;
+            let others = bodies[k + 1..]
+                .iter()
+                .filter(move |(_, b)| group[*a] != group[*b]);
+            others.map(move |(j, _)| [*i, *j])
+        });
+        let meets: HashSet<[usize; 2]> = (self.contacts.iter())
+            .filter_map(|c| match c.pair {
+                Pair::Between { first, second, .. } => Some([first.min(second), first.max(second)]),
+                Pair::Ground { .. } => None,
+            })
+            .collect();
+        let is_loose = |pair: &[usize; 2]| !meets.contains(pair) && !self.excluded.contains(pair);
+        pairs.filter(is_loose).collect()
+    }
+
+    /// The bodies of one of these pairs that are in each other by more than a quarter of the thinner one, by name.
+    pub fn passing(&self, pairs: &[[usize; 2]], poses: &[Pose]) -> Option<[&str; 2]> {
+        pairs.iter().find_map(|&[first, second]| {
+            let (of, at) = self.sides((first, second), poses);
+            buried(of, at)?;
+            let name = |c: &Collider| Some(self.bodies[c.body?].name.as_str());
+            Some([name(of.0)?, name(of.1)?])
+        })
+    }
+
+    /// The contact whose surfaces overlap most, and by how much, m.
+    pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
+        let mut last = None;
+        let buried = |c: &Contact| match c.pair {
+            // once for all contacts of two colliders
+            Pair::Between { first, second, .. }
+                if last.replace((first, second)) != Some((first, second)) =>
+            {
+                let (of, poses) = self.sides((first, second), poses);
+                buried(of, poses)
+            }
+            _ => None,
+        };
+        let depths: Vec<_> = self.contacts.iter().map(buried).collect();
+        let each = self.contacts.iter().zip(depths);
+        let each =
+            each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or(-self.touch(c, poses).gap)));
+        each.filter(|(_, depth)| *depth > 0.0)
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
