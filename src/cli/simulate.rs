@@ -85,9 +85,9 @@ fn read(
     found
 }
 
-/// Times that a motion is read after a knot that could not be: the knot before is the end then, which is read in another way and may fail,
-/// too.
-const READINGS: usize = 10;
+/// Times that a motion is read after a knot that could not be. The knot before is the end then, which is read in another way and may fail,
+/// too: each time twice as many knots are left out, a thousand in all.
+const READINGS: u32 = 10;
 
 /// [`read`] as far as the knots can be read. If one cannot, the run has failed there: the trajectory ends with the knot before, so
 /// that the last state is reported.
@@ -97,7 +97,7 @@ fn read_as_far(
     rolled: &mut Result<(), StepError>,
     every: Option<usize>,
 ) -> Result<(Balance, Option<Recording>), Failure> {
-    for _ in 0..READINGS {
+    for k in 0..READINGS {
         let mut last = None;
         let found = read(model, t, every, &mut last);
         let (Err(e), Some(last)) = (&found, last) else {
@@ -106,7 +106,7 @@ fn read_as_far(
         if rolled.is_ok() {
             *rolled = Err(e.clone());
         }
-        t.truncate(last);
+        t.truncate(last.saturating_sub((1 << k) - 1));
     }
     read(model, t, every, &mut None).map_err(Failure::unsolved)
 }

@@ -4,10 +4,13 @@ use super::cylinder;
 use super::sweep::{Core, Poses, Sides, about, half_thickness};
 use super::{Collider, Contact, Pair, Surface};
 use crate::mechanism::Mechanism;
-use crate::spatial::Pose;
+use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::Pose3;
 use parry3d_f64::query::details::contact_support_map_support_map as overlapping;
 use std::collections::HashSet;
+
+/// Part of a body's reach by which it is moved aside where its place is exactly another's: it changes the depth as little.
+const ASIDE: f64 = 1e-6;
 
 /// How deep two colliders are in each other, m, by the shortest way out, if that is more than a quarter of the thinner one. What meets
 /// there is on another side, and its gaps are not negative.
@@ -18,10 +21,14 @@ fn buried(of: Sides, poses: Poses) -> Option<f64> {
     if is_flat(of.0) || is_flat(of.1) || between > cylinder::reach(of.0) + cylinder::reach(of.1) {
         return None;
     }
-    let core = |of, pose| Core { of, pose, origin };
-    let (a, b) = (core(of.0, poses.0), core(of.1, poses.1));
-    let apart = overlapping(&Pose3::IDENTITY, &a, &b, 0.0)?.dist;
-    let depth = about(of.0) + about(of.1) - apart;
+    // of bodies in the same place no direction is the first to be looked at; a little apart one is
+    let aside = ASIDE * cylinder::reach(of.0);
+    let aside = if between < aside { aside } else { 0.0 };
+    let shifted = origin + Vec3::new(1.0, 2.0, 3.0) * aside;
+    let core = |of, pose, origin| Core { of, pose, origin };
+    let (a, b) = (core(of.0, poses.0, origin), core(of.1, poses.1, shifted));
+    let radii = about(of.0) + about(of.1);
+    let depth = radii - overlapping(&Pose3::IDENTITY, &a, &b, radii)?.dist;
     // half of where places of contact are those of another side
     let quarter = 0.5 * half_thickness(of.0).min(half_thickness(of.1));
     (depth > quarter).then_some(depth)
