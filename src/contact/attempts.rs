@@ -5,8 +5,8 @@ use super::interior::PART;
 use super::start::Cold;
 use super::{Failed, NewtonSystem, Solver};
 
-/// How many times `kappa` a step may be solved at where rounding keeps it from the end of the path, which `rounded` tells;
-/// at 1e4 a body rests 1e-5 h above the ground, where `central_path` is not changed.
+/// Multiples of `kappa` at which a step may end if rounding keeps it from the end of the central path. `rounded` counts such steps. At 1e4
+/// a body rests 1e-5 h above the ground with the default `central_path`.
 const SHORT_OF_IT: [f64; 3] = [10.0, 1e2, 1e4];
 
 impl<S: NewtonSystem> Solver<'_, S> {

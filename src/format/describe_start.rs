@@ -87,7 +87,7 @@ pub struct InitialTable {
     /// What of both is to be found, from there on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<FreeSpec>,
-    /// Of a free body's frame in the world, m: of its center of mass, unless `center_of_mass` tells another origin.
+    /// Position of a free body's origin in the world, m. The origin is its center of mass by default; `center_of_mass` changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<[f64; 3]>,
     /// Of a free body in the world.

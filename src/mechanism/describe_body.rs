@@ -35,7 +35,7 @@ pub struct BodySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inertia: Option<Inertia>,
     /// Where the center of mass lies in the body's own frame, m: anchors, contacts and points of the body are then given
-    /// in that frame, and a free body's coordinates are those of its origin. Unless told the origin is the center of mass.
+    /// in that frame, and a free body's coordinates are those of its origin. The origin is the center of mass by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub center_of_mass: Option<[f64; 3]>,
     /// Gives the inertia where none is given.

@@ -105,7 +105,7 @@ pub struct JointSpec {
     /// In the parent's frame; needed by kinds with one or two rows of a constraint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<[f64; 3]>,
-    /// From the origin of the parent's frame, m: its center of mass unless `center_of_mass` tells another.
+    /// From the origin of the parent's frame, m. The origin is its center of mass by default; `center_of_mass` changes it.
     #[serde(default)]
     pub parent_anchor: [f64; 3],
     /// From the origin of the child's frame, m.

@@ -90,8 +90,8 @@ impl Balance {
         (1..4).all(|i| most(i) > QUARTERLY_GROWTH * most(i - 1))
     }
 
-    /// A window in which the kinetic energy comes to more than [`DECIDED`] times what was in play in its first quarter and came into play
-    /// since, by what held controls did, at so many knots after a knot.
+    /// Returns a window in which held controls raise the kinetic energy above [`DECIDED`] times the energy in play: that of its first
+    /// quarter, and what came into play after it. At least `needed` knots after the knot `after` must be above.
     fn held_growth(
         &self,
         (since, to): (usize, usize),

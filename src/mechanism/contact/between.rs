@@ -91,8 +91,8 @@ pub(super) fn has_rims(of: Sides) -> bool {
     has_cylinder(of) && capsule(of).is_none()
 }
 
-/// The slots of a supported pair: what tells the first and the second apart, and the arms from the centers of mass, body
-/// frames.
+/// The slots of a supported pair: the names of the features of the first and the second, and their arms from the centers of mass in
+/// body frames.
 pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
     let middle = [of.0.position, of.1.position];
     if let Surface::Heights(_) = of.0.surface {

@@ -125,8 +125,7 @@ fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
 }
 
 impl Collider {
-    /// The parts that may touch a half-space: what tells them apart, and the arm of each from the center of mass, body
-    /// frame.
+    /// The features that may touch a half-space: the name of each, and its arm from the center of mass in the body frame.
     pub(crate) fn features(&self) -> Vec<(String, Vec3)> {
         let signs = |n: usize, f: usize| {
             let sign = |bit: usize| if f >> bit & 1 == 1 { '+' } else { '-' };

@@ -1,4 +1,5 @@
-//! How deep bodies are in each other, also where no place of contact tells: at a start, and of bodies that are not to meet.
+//! Penetration depth of two bodies, for starts and for bodies whose contacts exclude each other. Contact features do not show it if
+//! one body is deeper in the other than half of its thickness.
 
 use super::cylinder;
 use super::sweep::{Core, Poses, Sides, about, half_thickness};

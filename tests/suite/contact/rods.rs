@@ -1,8 +1,8 @@
 //! Cylinders and capsules that roll obliquely over the edge of a table, meet side by side, and lie in piles.
 
+use super::thin::energy;
 use super::{motion, none_failed};
 use crate::common::Source;
-use least_action::mechanism::Mechanism;
 use least_action::spatial::{Pose, Vec3};
 use std::f64::consts::FRAC_PI_2;
 
@@ -96,18 +96,6 @@ fn apart(half: &Vec3, rod: &Rod, pose: &Pose) -> f64 {
         }
     }
     best
-}
-
-/// Kinetic energy in an interval of length `h`, and potential energy in the middle of it, J.
-fn energy(m: &Mechanism, ends: [&Vec<Pose>; 2], h: f64) -> f64 {
-    let of = |i: usize| {
-        let (b, [p, q]) = (&m.bodies[i], ends.map(|e| &e[i]));
-        let v = (q.x - p.x) / h;
-        let w = (p.q.inverse() * q.q).scaled_axis() / h;
-        0.5 * (b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
-            - b.mass * m.gravity.dot(&((p.x + q.x) * 0.5))
-    };
-    (0..m.bodies.len()).map(of).sum()
 }
 
 /// Every third rod also turns about the vertical as it rolls, and may stay on the table.

@@ -34,7 +34,7 @@ fn apart(half: &Vec3, [a, b]: [&Pose; 2]) -> f64 {
 }
 
 /// Kinetic energy in an interval of length `h`, and potential energy in the middle of it, J.
-fn energy(m: &Mechanism, ends: [&Vec<Pose>; 2], h: f64) -> f64 {
+pub(super) fn energy(m: &Mechanism, ends: [&Vec<Pose>; 2], h: f64) -> f64 {
     let of = |i: usize| {
         let (b, [p, q]) = (&m.bodies[i], ends.map(|e| &e[i]));
         let v = (q.x - p.x) / h;
