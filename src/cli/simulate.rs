@@ -111,6 +111,32 @@ fn read_as_far(
     read(model, t, every, &mut None).map_err(Failure::unsolved)
 }
 
+/// What a simulation under a policy came to, of the system alone, as far as the policy sees. If it does not see a knot, the run has failed
+/// there, and the knots before are reported.
+fn alone(model: &Model, mut found: Rolled) -> Result<Rolled, Failure> {
+    loop {
+        let steps = found.trajectory.steps();
+        match model.alone(&found.trajectory) {
+            Ok(all) => {
+                let Some(trajectory) = all.into_iter().next() else {
+                    return Err(Failure::unsolved("there is no scenario"));
+                };
+                return Ok(Rolled {
+                    trajectory,
+                    ..found
+                });
+            }
+            Err(e) if steps == 0 => return Err(Failure::unsolved(e)),
+            Err(e) => {
+                if found.rolled.is_ok() {
+                    found.rolled = Err(e);
+                }
+                found.trajectory.truncate(steps - 1);
+            }
+        }
+    }
+}
+
 /// Tells where guessed controls are outside of their bounds, which nothing keeps here.
 fn note_bounds(model: &Model) {
     let all = model.problem.with_bounds(&model.problem.guess).enumerate();
@@ -261,6 +287,21 @@ fn judge(
     Err(out)
 }
 
+/// Warns of feedback that is unstable at its time step, though something bounds the motion.
+fn warn_of_alternation(model: &Model, t: &Trajectory) {
+    if model.policy.sees().is_empty() {
+        return;
+    }
+    if let Some(found) = t.alternation() {
+        warn(format!(
+            "control `{}` goes up and down from step to step from {:.4} s to {:.4} s: its gains are unstable at this time step, or nearly; {SMALLER}",
+            model.system.mechanism().actuators[found.control].name,
+            t.knot(found.from).t,
+            t.knot(found.to).t,
+        ));
+    }
+}
+
 /// Pairs of colliders at knots that are looked at for bodies that pass through each other: a second at most.
 const LOOKED_AT: usize = 2_000_000;
 
@@ -317,15 +358,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             let extended = model.extended();
             let p = &model.problem.parameters;
             let x0 = model.problem.start(&extended, p, &mut extended.work());
-            let found = roll(&extended, &model, &x0.map_err(Failure::unsolved)?);
-            let alone = model.alone(&found.trajectory).map_err(Failure::unsolved)?;
-            let Some(trajectory) = alone.into_iter().next() else {
-                return Err(Failure::unsolved("there is no scenario"));
-            };
-            Rolled {
-                trajectory,
-                ..found
-            }
+            alone(&model, roll(&extended, &model, &x0.map_err(Failure::unsolved)?))?
         }
     };
     let mut w = system.work();
@@ -376,6 +409,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         warn(turned(&model, &stats));
     }
     warn_of_passing(&model, &t, last);
+    if rolled.is_ok() {
+        warn_of_alternation(&model, &t);
+    }
     warn_of_energy(&balance);
     if a.json {
         let mut value = json!({

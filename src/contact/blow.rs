@@ -14,6 +14,10 @@ use crate::spatial::Pose;
 /// Approach, in multiples of what gravity gives a body within an interval, up to which it does not bounce but rests.
 const RESTING: f64 = 2.0;
 
+/// Gravity, m/s^2, that stands for what presses where there is (almost) none: a thousandth of the earth's. It is far below what things
+/// that are watched bounce with, and far above the rounding of what lies still.
+const FAINT: f64 = 9.81e-3;
+
 /// How what may bounce is treated at a knot and in the step from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touching {
@@ -95,7 +99,7 @@ impl Layout {
             }
             _ => 1.0,
         };
-        RESTING * self.gravity * interval / size
+        RESTING * m.gravity.norm().max(FAINT) * interval / size
     }
 
     /// Tells whether an element may bounce. In a read-out what is about to is not yet touched; in a blow at its instant, told

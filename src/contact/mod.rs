@@ -162,8 +162,7 @@ pub(crate) struct Layout {
     /// Unknowns of the step, behind which those of contacts follow.
     rows: usize,
     options: ContactOptions,
-    /// Size of gravity, or 9.81 where there is none, m/s^2; `central_path` times it.
-    gravity: f64,
+    /// `central_path` times the size of gravity, or 9.81 where there is none, m/s^2.
     path: f64,
     /// Radius of gyration of every body, m: turns its angular velocities into velocities.
     sizes: Vec<f64>,
@@ -363,13 +362,11 @@ impl Layout {
         let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));
         let limit = limited(m).map(|(j, i, up)| of_joint(Source::Limit(j, i, up), j, i));
         let slots: Vec<_> = touch.chain(friction).chain(limit).collect();
-        let gravity = m.gravity_scale();
         Self {
             slots,
             rows,
             options: *options,
-            gravity,
-            path: options.central_path * gravity,
+            path: options.central_path * m.gravity_scale(),
             sizes: m.bodies.iter().map(Body::radius_of_gyration).collect(),
             elastic: Self::is_elastic(m),
             // contacts come first among the elements

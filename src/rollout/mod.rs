@@ -1,11 +1,13 @@
 //! Trajectories: a system simulated over a sequence of knots, the reverse sweep over one, batches over threads, and
 //! the energy and momentum of a mechanism along one.
 
+mod alternation;
 mod cache;
 mod energy;
 mod feedback;
 mod growth;
 
+pub use alternation::Alternation;
 pub use energy::{Balance, balance, balance_with, momentum};
 pub use growth::{Cause, Unexplained};
 

@@ -323,3 +323,81 @@ fn what_pumps_on_purpose_passes() {
         }
     }
 }
+
+/// A body on a rail over the floor, and a leg that a servo holds.
+fn hopper(leg: f64) -> String {
+    format!(
+        r#"time_step = 0.01
+horizon = 2.0
+[mechanism]
+half_spaces.floor = {{}}
+[mechanism.bodies.body]
+mass = 5.0
+shape = {{ box = [0.2, 0.2, 0.2] }}
+[mechanism.bodies.leg]
+mass = {leg:?}
+shape = {{ capsule = {{ radius = 0.02, length = 0.3 }} }}
+contacts.foot = {{ shape = {{ sphere = 0.02 }}, position = [0.0, 0.0, -0.15], friction = 0.8 }}
+[mechanism.joints.rail]
+kind = "prismatic"
+child = "body"
+axis = [0.0, 0.0, 1.0]
+[mechanism.joints.knee]
+kind = "prismatic"
+parent = "body"
+child = "leg"
+axis = [0.0, 0.0, 1.0]
+parent_anchor = [0.0, 0.0, -0.3]
+limits = [-0.2, 0.2]
+[mechanism.actuators.u]
+joint = "knee"
+[initial]
+rail = 0.9
+[[policy.loops]]
+control = "u"
+joint = "knee"
+kp = 3000
+kd = 100
+reference = 0.0
+"#
+    )
+}
+
+/// Stops, friction, limits of effort and the ground bound what unstable gains do: `simulate` warns. Of stable gains it does not.
+#[test]
+fn bounded_motions_of_unstable_gains_are_told() {
+    let folder = Folder::new("servos_bounded");
+    let looped = |kd: f64| {
+        format!(
+            "[[policy.loops]]\ncontrol = \"u\"\njoint = \"x\"\nkp = 100\nkd = {kd:?}\nreference = 0.5\n"
+        )
+    };
+    let joint = |extra: &str, kd: f64| {
+        car(&looped(kd), 0.0, 300).replace("child = \"car\"", &format!("child = \"car\"\n{extra}"))
+    };
+    let limited = |most: f64, kd: f64| {
+        let limits = format!("joint = \"x\"\neffort_limits = [{:?}, {most:?}]\n[initial]", -most);
+        car(&looped(kd), 0.0, 300).replace("joint = \"x\"\n[initial]", &limits)
+    };
+    let cases = [
+        (joint("limits = [0.0, 1.0]", 210.0), true),
+        (joint("friction = 5.0", 400.0), true),
+        (limited(50.0, 250.0), true),
+        (limited(5.0, 400.0), true),
+        (hopper(5e-3), true),
+        (hopper(5e-4), true),
+        (joint("limits = [0.0, 1.0]", 150.0), false),
+        (joint("friction = 5.0", 150.0), false),
+        (limited(50.0, 190.0), false),
+        (limited(5.0, 150.0), false),
+        (hopper(1.0), false),
+    ];
+    for (i, (text, unstable)) in cases.into_iter().enumerate() {
+        for integrator in BOTH {
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            let warnings = v["warnings"].to_string();
+            let told = warnings.contains("`u` goes up and down") || names(&v, &["u"]);
+            assert_eq!(told, unstable, "{i}, {integrator}: {v:#}");
+        }
+    }
+}

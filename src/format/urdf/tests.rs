@@ -455,7 +455,13 @@ fn the_world_and_prefixes_need_not_be_declared() {
     for (pose, other) in poses.iter().zip(&lower) {
         assert!((pose.x - other.x - Vec3::z()).norm() < 1e-14);
     }
-    for (kind, count) in [("continuous", 1), ("floating", 6), ("prismatic", 1)] {
+    let kinds = [
+        ("continuous", 1),
+        ("prismatic", 1),
+        ("planar", 3),
+        ("floating", 6),
+    ];
+    for (kind, count) in kinds {
         let model = read(&with(kind)).unwrap().build(&Overrides::default());
         let model = model.unwrap();
         let m = model.system.mechanism();

@@ -152,21 +152,25 @@ pub(super) fn is_searched(of: Sides) -> bool {
         || matches!(of.0.surface, Surface::Heights(_))
 }
 
-/// What of a height field meets a ball or a rim of the second collider, at the poses of the next knot.
-pub(super) fn on_heights(of: Sides, feature: usize, ahead: Poses, sway: &Sway) -> Option<Meeting> {
+/// What of a height field meets a ball or a rim of the second collider, at the poses now and at the next knot.
+pub(super) fn on_heights(
+    of: Sides,
+    feature: usize,
+    ways: [Poses; 2],
+    sway: &Sway,
+) -> Option<[Meeting; FACETS]> {
     let Surface::Heights(heights) = &of.0.surface else {
         return None;
     };
-    let (feature, facet) = (feature / FACETS, feature % FACETS);
+    let feature = feature / FACETS;
     let (ball, rim) = (
         half_space::ball(of.1, feature),
         half_space::rim(of.1, feature),
     );
-    let all = match (ball, rim) {
-        (Some(ball), _) => heights.search(of.0, &ball, ahead),
-        (None, rim) => heights.search_rim(of.0, &rim?, ahead, sway),
-    };
-    Some(all[facet])
+    Some(match (ball, rim) {
+        (Some(ball), _) => heights.search(of.0, &ball, ways),
+        (None, rim) => heights.search_rim(of.0, &rim?, ways[1], sway),
+    })
 }
 
 /// What of a polytope with seams a ball of the other meets, where that is not its surface: the ball of a sphere, or an end of a capsule.
@@ -453,6 +457,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         Meeting::Plane(_) if changed == 1 => {
             let fixed = half_space::fixed_by_radius(own, feature, &Meeting::Surfaces);
             match (slot(of, what, poses), fixed) {
+                (Slot::Ball { ball, .. }, _) if ball.radius > 0.0 => Grown::Radius,
                 (Slot::Ring(ring), _) => Grown::Moved(ring.by_radius(1)),
                 (_, Some(out)) => Grown::Moved(pose.r * own.orientation * out),
                 _ => Grown::Still,

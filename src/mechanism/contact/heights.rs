@@ -4,7 +4,7 @@
 //! Every ball has three places, each with a triangle that is searched for at a knot and held for a step. For a ball these
 //! are the three nearest, and the gap is the distance from the triangle less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
-//! neighbours that rise from it, with the distance from their planes: ground that falls away beside it holds nothing. A rim
+//! neighbors that rise from it, with the distance from their planes: ground that falls away beside it holds nothing. A rim
 //! has those of its lowest point, unless an end may come to lie flat, and four points fixed a little within it.
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
@@ -148,6 +148,11 @@ impl Heights {
         }
     }
 
+    /// Height by which a triangle rises from another at least to be one that does: flat ground has none, m.
+    fn rise(&self) -> f64 {
+        RISES * (self.spacing[0] + self.spacing[1])
+    }
+
     /// The cell of a place, none beside the grid.
     fn cell(&self, axis: usize, x: f64) -> Option<usize> {
         let at = (x / self.spacing[axis]).floor();
@@ -190,7 +195,7 @@ impl Heights {
         let m = Self::normal(&corners);
         let rises = |t: &usize| {
             let above = self.corners(*t).map(|c| m.dot(&(c - corners[0])));
-            above.into_iter().fold(0.0, f64::max) > RISES * (self.spacing[0] + self.spacing[1])
+            above.into_iter().fold(0.0, f64::max) > self.rise()
         };
         let gap = |t: &usize| {
             let near = self.nearest_on_plane(*t, y);
@@ -207,37 +212,103 @@ impl Heights {
         found
     }
 
-    /// The triangles nearest to a ball.
-    fn around(&self, y: &Vec3, radius: f64) -> [Meeting; FACETS] {
-        let mut found = [(Meeting::Apart, f64::INFINITY); FACETS];
+    /// The triangles nearest to a ball, and their distances from its center.
+    fn around(&self, y: &Vec3, radius: f64) -> [Option<(usize, f64)>; FACETS] {
+        let mut found: [Option<(usize, f64)>; FACETS] = [None; FACETS];
         let across = self.count[1] - 1;
         for i in self.cells(0, y.x, 2.0 * radius) {
             for j in self.cells(1, y.y, 2.0 * radius) {
                 for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
                     let near = self.nearest_on_triangle(triangle, y);
                     let gap = (y - near.point).norm();
-                    if let Some(at) = found.iter().position(|(_, other)| gap < *other) {
+                    if let Some(at) = found
+                        .iter()
+                        .position(|f| f.is_none_or(|(_, other)| gap < other))
+                    {
                         found[at..].rotate_right(1);
-                        found[at] = (Meeting::Triangle(triangle), gap);
+                        found[at] = Some((triangle, gap));
                     }
                 }
             }
         }
-        found.map(|(meeting, _)| meeting)
+        found
     }
 
-    /// What of it a ball meets, at the poses of the ground and of the ball's body.
+    /// Where a ball comes to that would go from one place to another, but slides on what it meets.
+    fn slid(&self, from: &Vec3, to: &Vec3, radius: f64) -> Vec3 {
+        let moves = ((to - from).norm() / radius).ceil().clamp(1.0, MOVES);
+        let (mut y, mut by) = (*from, (to - from) / moves);
+        for _ in 0..moves as usize {
+            y += by;
+            // in a valley it meets two
+            for _ in 0..2 {
+                let Some((triangle, _)) = self.around(&y, radius)[0] else {
+                    break;
+                };
+                let near = self.nearest_on_triangle(triangle, &y);
+                let gap = near.normal.dot(&(y - near.point)) - radius;
+                if gap >= 0.0 {
+                    break;
+                }
+                y -= near.normal * gap;
+                by -= near.normal * by.dot(&near.normal).min(0.0);
+            }
+        }
+        y
+    }
+
+    /// What a ball meets on its way. Where it comes to a triangle's inside that is its plane, so that the force is along its normal: the
+    /// nearest point of a triangle ahead is on its edge yet, and the ball would be stopped by it. Above that plane it reaches no triangle
+    /// that falls away from it, and not the lower edges of those that rise.
+    fn met(&self, from: &Vec3, to: &Vec3, radius: f64) -> [Meeting; FACETS] {
+        let end = self.slid(from, to, radius);
+        let found = self.around(&end, radius);
+        let slack = GENTLE * radius;
+        let bend = BEND * (end - from).norm();
+        let heights = |t: usize| {
+            let corners = self.corners(t);
+            let m = Self::normal(&corners);
+            [from, &end].map(|y| m.dot(&(y - corners[0])) - radius)
+        };
+        let is_above = |t: usize| {
+            let [here, there] = heights(t);
+            there >= -slack && here >= -slack - bend
+        };
+        let mut held = found.map(|f| f.map_or(Meeting::Apart, |(t, _)| Meeting::Triangle(t)));
+        let Some((first, distance)) = found[0] else {
+            return held;
+        };
+        if !is_above(first) || distance - radius - heights(first)[1] > slack {
+            return held;
+        }
+        held[0] = Meeting::Plane(first);
+        let corners = self.corners(first);
+        let m = Self::normal(&corners);
+        for (held, other) in held.iter_mut().zip(found).skip(1) {
+            let Some((t, _)) = other else { continue };
+            let above = self.corners(t).map(|c| m.dot(&(c - corners[0])));
+            let rises = above.into_iter().fold(0.0, f64::max) > self.rise();
+            *held = match (rises, is_above(t)) {
+                (false, _) => Meeting::Apart,
+                (true, true) => Meeting::Plane(t),
+                (true, false) => Meeting::Triangle(t),
+            };
+        }
+        held
+    }
+
+    /// What of it a ball meets, at the poses of the ground and of the ball's body, now and at the next knot.
     pub(super) fn search(
         &self,
         ground: &Collider,
         ball: &Ball,
-        (a, b): (&Pose, &Pose),
+        [now, next]: [(&Pose, &Pose); 2],
     ) -> [Meeting; FACETS] {
-        let y = Self::local(ground, a, &b.point(&ball.center));
+        let place = |(a, b): (&Pose, &Pose)| Self::local(ground, a, &b.point(&ball.center));
         if ball.radius > 0.0 {
-            self.around(&y, ball.radius)
+            self.met(&place(now), &place(next), ball.radius)
         } else {
-            self.below(&y)
+            self.below(&place(next))
         }
     }
 }
@@ -302,8 +373,19 @@ impl Heights {
     }
 }
 
-/// Part of the grid's spacing by which a neighbour rises at least to be one that does: flat ground has none.
+/// Part of the grid's spacing by which a neighbor rises at least to be one that does.
 const RISES: f64 = 1e-9;
+
+/// Moves by at most its radius in which a ball's way is followed; what goes farther in a step is followed in longer ones.
+const MOVES: f64 = 32.0;
+
+/// Part of a ball's radius by which the plane of a triangle may be above it: over an edge between planes that bend by 0.14 rad it keeps
+/// the plane of one.
+const GENTLE: f64 = 0.01;
+
+/// Bend of the ground on a ball's way, rad, up to which the plane that it comes to is met over an edge that falls away. A ball that
+/// unexpectedly stays before the edge is lifted by that part of its way.
+const BEND: f64 = 0.2;
 
 #[cfg(test)]
 mod tests {

@@ -49,6 +49,7 @@ pub(crate) use frame::{
 };
 
 pub use heights::Heights;
+use heights::FACETS;
 pub use polytope::Hull;
 
 pub(crate) use meeting::{Meeting, TURN};
@@ -258,6 +259,9 @@ impl Touch {
 pub(crate) struct Search {
     pair: Option<(usize, usize)>,
     found: Option<manifold::Manifold>,
+    /// The ground, the collider, and which of its balls or rims met these triangles.
+    ball: Option<(usize, usize, usize)>,
+    triangles: [Meeting; FACETS],
 }
 
 /// What bodies may turn against each other in a step, in multiples of what they turned in the one before: an impact turns
@@ -496,8 +500,14 @@ impl Mechanism {
         if let Surface::Heights(_) = of.0.surface {
             let [p, q] = ahead_of();
             let own = (of.1.body, ends.1);
-            let sway = ahead.sway((None, ends.0), own, cylinder::reach(of.1));
-            return between::on_heights(of, feature, (&p, &q), &sway).unwrap_or(Meeting::Apart);
+            let ball = (first, second, feature / FACETS);
+            if last.ball != Some(ball) {
+                let sway = ahead.sway((None, ends.0), own, cylinder::reach(of.1));
+                let found = between::on_heights(of, feature, [ends, (&p, &q)], &sway);
+                last.ball = Some(ball);
+                last.triangles = found.unwrap_or([Meeting::Apart; FACETS]);
+            }
+            return last.triangles[feature % FACETS];
         }
         if last.pair != Some((first, second)) {
             last.pair = Some((first, second));

@@ -5,6 +5,7 @@ mod books;
 mod bounces;
 mod chains;
 mod cylinders;
+mod fields;
 mod impacts;
 mod oblique;
 mod passage;

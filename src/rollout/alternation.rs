@@ -1,0 +1,102 @@
+//! Controls that go up and down from step to step: feedback that is unstable at its time step, also where stops, the ground or limits of
+//! effort bound its motion.
+
+use super::Trajectory;
+
+/// Changes of a control, each opposite to the one before, that show instability if they do not decay. Landings make stable servos ring
+/// for up to a dozen steps.
+const ALTERNATIONS: usize = 16;
+/// Least of these changes, as a share of the control's largest size: smaller ones are rounding, or do not matter.
+const FELT: f64 = 1e-2;
+
+/// A control that alternates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alternation {
+    /// Which.
+    pub control: usize,
+    /// Knot of the first control of these.
+    pub from: usize,
+    /// Knot of the last.
+    pub to: usize,
+}
+
+impl Trajectory {
+    /// The longest time in which a control alternates from step to step and does not settle. A stable servo's changes decay.
+    pub fn alternation(&self) -> Option<Alternation> {
+        let all = (0..self.nu).filter_map(|i| self.alternation_of(i));
+        // of equal ones the first
+        all.rev().max_by_key(|a| a.to - a.from)
+    }
+
+    fn alternation_of(&self, control: usize) -> Option<Alternation> {
+        let u: Vec<f64> = (0..self.steps()).map(|k| self.control(k)[control]).collect();
+        let largest = u.iter().fold(0.0_f64, |most, u| most.max(u.abs()));
+        let changes: Vec<f64> = u.windows(2).map(|u| u[1] - u[0]).collect();
+        let most = |part: &[f64]| part.iter().fold(0.0_f64, |most, c| most.max(c.abs()));
+        let goes_on = |part: &[f64]| {
+            let (early, late) = part.split_at(part.len() / 2);
+            most(late) >= most(early) && most(late) > FELT * largest
+        };
+        let mut longest = None;
+        let mut from = 0;
+        for part in changes.chunk_by(|a, b| a * b < 0.0) {
+            let to = from + part.len();
+            let is_longer = longest.is_none_or(|a: Alternation| to - from > a.to - a.from);
+            if is_longer && part.windows(ALTERNATIONS).any(goes_on) {
+                longest = Some(Alternation { control, from, to });
+            }
+            from = to;
+        }
+        longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(controls: impl Iterator<Item = f64>) -> Option<Alternation> {
+        let u: Vec<f64> = controls.collect();
+        let t = Trajectory {
+            time: 0.0,
+            before: 0.0,
+            intervals: vec![0.01; u.len()],
+            x: vec![],
+            u,
+            y: vec![],
+            p: vec![],
+            nx: 0,
+            nu: 1,
+            ny: 0,
+        };
+        t.alternation()
+    }
+
+    fn turns(k: usize) -> f64 {
+        if k % 2 == 0 { 1.0 } else { -1.0 }
+    }
+
+    /// Growth, a limit, and a limit of uneven size are found with their knots; decay, and few steps, are not.
+    #[test]
+    fn what_does_not_settle_is_found() {
+        let whole = Some(Alternation {
+            control: 0,
+            from: 0,
+            to: 39,
+        });
+        assert_eq!(of((0..40).map(|k| turns(k) * 1.2f64.powi(k as i32))), whole);
+        assert_eq!(of((0..40).map(turns)), whole);
+        let uneven = |k: usize| turns(k) * (1.0 + 0.3 * (k as f64).sin());
+        assert_eq!(of((0..40).map(uneven)), whole);
+        for ratio in [0.5, 0.9, 0.99] {
+            assert_eq!(of((0..80).map(|k| turns(k) * f64::powi(ratio, k))), None);
+        }
+        assert_eq!(of((0..ALTERNATIONS).map(turns)), None);
+        assert_eq!(of((0..200).map(|k| (0.3 * k as f64).sin())), None);
+        assert_eq!(of((0..100).map(|k| 1.0 + 1e-3 * turns(k))), None);
+        let late = |k: usize| if k < 50 { 0.0 } else { turns(k) };
+        let found = of((0..100).map(late)).expect("from knot 50 on");
+        assert_eq!((found.from, found.to), (49, 99));
+        assert_eq!(of([].into_iter()), None);
+    }
+}
