@@ -358,7 +358,10 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
             let extended = model.extended();
             let p = &model.problem.parameters;
             let x0 = model.problem.start(&extended, p, &mut extended.work());
-            alone(&model, roll(&extended, &model, &x0.map_err(Failure::unsolved)?))?
+            alone(
+                &model,
+                roll(&extended, &model, &x0.map_err(Failure::unsolved)?),
+            )?
         }
     };
     let mut w = system.work();

@@ -29,7 +29,9 @@ impl Trajectory {
     }
 
     fn alternation_of(&self, control: usize) -> Option<Alternation> {
-        let u: Vec<f64> = (0..self.steps()).map(|k| self.control(k)[control]).collect();
+        let u: Vec<f64> = (0..self.steps())
+            .map(|k| self.control(k)[control])
+            .collect();
         let largest = u.iter().fold(0.0_f64, |most, u| most.max(u.abs()));
         let changes: Vec<f64> = u.windows(2).map(|u| u[1] - u[0]).collect();
         let most = |part: &[f64]| part.iter().fold(0.0_f64, |most, c| most.max(c.abs()));

@@ -376,7 +376,10 @@ fn bounded_motions_of_unstable_gains_are_told() {
         car(&looped(kd), 0.0, 300).replace("child = \"car\"", &format!("child = \"car\"\n{extra}"))
     };
     let limited = |most: f64, kd: f64| {
-        let limits = format!("joint = \"x\"\neffort_limits = [{:?}, {most:?}]\n[initial]", -most);
+        let limits = format!(
+            "joint = \"x\"\neffort_limits = [{:?}, {most:?}]\n[initial]",
+            -most
+        );
         car(&looped(kd), 0.0, 300).replace("joint = \"x\"\n[initial]", &limits)
     };
     let cases = [

@@ -362,7 +362,11 @@ fn shipped_plans_do_not_depend_on_their_time_step() {
     let mut solved = 0;
     for file in all.expect("lists") {
         let path = file.expect("a file").path();
-        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let name = path
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
         let is_problem = path.extension().is_some_and(|e| e == "toml")
             && problem_text(&name).contains("[[costs]]");
         if !is_problem || name == LEARNED {

@@ -212,13 +212,21 @@ impl Heights {
         found
     }
 
-    /// The triangles nearest to a ball, and their distances from its center.
-    fn around(&self, y: &Vec3, radius: f64) -> [Option<(usize, f64)>; FACETS] {
+    /// The triangles nearest to a ball of those that are asked for, and their distances from its center.
+    fn around(
+        &self,
+        y: &Vec3,
+        radius: f64,
+        asked: impl Fn(usize) -> bool,
+    ) -> [Option<(usize, f64)>; FACETS] {
         let mut found: [Option<(usize, f64)>; FACETS] = [None; FACETS];
         let across = self.count[1] - 1;
         for i in self.cells(0, y.x, 2.0 * radius) {
             for j in self.cells(1, y.y, 2.0 * radius) {
                 for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
+                    if !asked(triangle) {
+                        continue;
+                    }
                     let near = self.nearest_on_triangle(triangle, y);
                     let gap = (y - near.point).norm();
                     if let Some(at) = found
@@ -242,7 +250,7 @@ impl Heights {
             y += by;
             // in a valley it meets two
             for _ in 0..2 {
-                let Some((triangle, _)) = self.around(&y, radius)[0] else {
+                let Some((triangle, _)) = self.around(&y, radius, |_| true)[0] else {
                     break;
                 };
                 let near = self.nearest_on_triangle(triangle, &y);
@@ -257,41 +265,41 @@ impl Heights {
         y
     }
 
-    /// What a ball meets on its way. Where it comes to a triangle's inside that is its plane, so that the force is along its normal: the
-    /// nearest point of a triangle ahead is on its edge yet, and the ball would be stopped by it. Above that plane it reaches no triangle
-    /// that falls away from it, and not the lower edges of those that rise.
+    /// What a ball meets on its way: a plane on which it goes on, and what rises from that. The plane is that of the triangle it comes to,
+    /// so that the force is along its normal: the nearest point of a triangle ahead is on its edge yet, and the ball would be stopped by it.
+    /// Where the ground falls away, the ball leaves the plane that it is on.
     fn met(&self, from: &Vec3, to: &Vec3, radius: f64) -> [Meeting; FACETS] {
         let end = self.slid(from, to, radius);
-        let found = self.around(&end, radius);
-        let slack = GENTLE * radius;
-        let bend = BEND * (end - from).norm();
-        let heights = |t: usize| {
-            let corners = self.corners(t);
-            let m = Self::normal(&corners);
-            [from, &end].map(|y| m.dot(&(y - corners[0])) - radius)
+        let slack = ON_PLANE * radius;
+        let apart = |t: usize, y: &Vec3| {
+            let [at, ..] = self.corners(t);
+            Self::normal(&self.corners(t)).dot(&(y - at)) - radius
         };
-        let is_above = |t: usize| {
-            let [here, there] = heights(t);
-            there >= -slack && here >= -slack - bend
+        let is_above = |t: usize| [from, &end].iter().all(|y| apart(t, y) >= -slack);
+        let is_inside =
+            |(t, distance): (usize, f64), y: &Vec3| distance - radius - apart(t, y) <= slack;
+        let nearest = self.around(&end, radius, |_| true);
+        let ahead = nearest[0].filter(|f| is_above(f.0) && is_inside(*f, &end));
+        let below = || {
+            let own = self.around(from, radius, |_| true)[0];
+            own.filter(|f| is_inside(*f, from) && apart(f.0, from) <= TOUCHES * radius)
         };
-        let mut held = found.map(|f| f.map_or(Meeting::Apart, |(t, _)| Meeting::Triangle(t)));
-        let Some((first, distance)) = found[0] else {
-            return held;
+        let Some((plane, _)) = ahead.or_else(below) else {
+            return nearest.map(|f| f.map_or(Meeting::Apart, |(t, _)| Meeting::Triangle(t)));
         };
-        if !is_above(first) || distance - radius - heights(first)[1] > slack {
-            return held;
-        }
-        held[0] = Meeting::Plane(first);
-        let corners = self.corners(first);
+        let corners = self.corners(plane);
         let m = Self::normal(&corners);
-        for (held, other) in held.iter_mut().zip(found).skip(1) {
-            let Some((t, _)) = other else { continue };
+        let rises = |t: usize| {
             let above = self.corners(t).map(|c| m.dot(&(c - corners[0])));
-            let rises = above.into_iter().fold(0.0, f64::max) > self.rise();
-            *held = match (rises, is_above(t)) {
-                (false, _) => Meeting::Apart,
-                (true, true) => Meeting::Plane(t),
-                (true, false) => Meeting::Triangle(t),
+            t != plane && above.into_iter().fold(0.0, f64::max) > self.rise()
+        };
+        let rising = self.around(&end, radius, rises);
+        let mut held = [Meeting::Plane(plane); FACETS];
+        for (held, other) in held[1..].iter_mut().zip(rising) {
+            *held = match other {
+                Some((t, _)) if is_above(t) => Meeting::Plane(t),
+                Some((t, _)) => Meeting::Triangle(t),
+                None => Meeting::Apart,
             };
         }
         held
@@ -379,13 +387,11 @@ const RISES: f64 = 1e-9;
 /// Moves by at most its radius in which a ball's way is followed; what goes farther in a step is followed in longer ones.
 const MOVES: f64 = 32.0;
 
-/// Part of a ball's radius by which the plane of a triangle may be above it: over an edge between planes that bend by 0.14 rad it keeps
-/// the plane of one.
-const GENTLE: f64 = 0.01;
+/// Part of a ball's radius that is rounding, where it is on a plane or within its triangle.
+const ON_PLANE: f64 = 1e-6;
 
-/// Bend of the ground on a ball's way, rad, up to which the plane that it comes to is met over an edge that falls away. A ball that
-/// unexpectedly stays before the edge is lifted by that part of its way.
-const BEND: f64 = 0.2;
+/// Gap, as a part of its radius, up to which a ball is on a plane that it leaves.
+const TOUCHES: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {

@@ -48,8 +48,8 @@ pub(crate) use frame::{
     wrench_derivative,
 };
 
-pub use heights::Heights;
 use heights::FACETS;
+pub use heights::Heights;
 pub use polytope::Hull;
 
 pub(crate) use meeting::{Meeting, TURN};

@@ -82,12 +82,22 @@ fn a_ball_keeps_its_speed_along_a_slope() {
     let mut failed = vec![];
     for bend in [0.05_f64, 0.1, 0.2, 0.4, 0.8] {
         let slope = |x: f64| bend.tan() * (x - 1.0).max(0.0);
-        for (spacing, radius) in [(0.05, 0.05), (0.2, 0.05), (1.0, 0.05), (0.1, 0.02), (0.02, 0.1)] {
+        for (spacing, radius) in [
+            (0.05, 0.05),
+            (0.2, 0.05),
+            (1.0, 0.05),
+            (0.1, 0.02),
+            (0.02, 0.1),
+        ] {
             let heights: Vec<f64> = (0..(3.0 / spacing) as usize)
                 .map(|i| slope(i as f64 * spacing))
                 .collect();
             let ground = field(&heights, spacing);
-            for at in [(3.0, 0.01, "minimal"), (3.0, 0.002, "maximal"), (1.7, 0.01, "maximal")] {
+            for at in [
+                (3.0, 0.01, "minimal"),
+                (3.0, 0.002, "maximal"),
+                (1.7, 0.01, "maximal"),
+            ] {
                 let (v, h, _) = at;
                 let shape = format!("{{ sphere = {radius:?} }}");
                 let speed = slide(&ground, &shape, (radius, 0.8 / v), at).map(|x| {
