@@ -138,6 +138,11 @@ fn five_bar_periodic() {
         let turned = system.coordinate(last, joint, 0) - system.coordinate(first, joint, 0);
         assert!((turned - std::f64::consts::TAU).abs() < 1e-6, "{turned}");
     }
+    // the loop closes in the way of the start, too
+    let poses = [first, last].map(|x| system.poses(x));
+    for (a, b) in poses[0].iter().zip(&poses[1]) {
+        assert!((a.x - b.x).norm() < 1e-6, "{} {}", a.x, b.x);
+    }
 }
 
 /// In the worst case no scenario costs more than the bound found, and one at least as much.
