@@ -66,22 +66,59 @@ fn placed(s: &Solid, (r, t): &Relative, vertex: usize) -> Vec3 {
 
 /// How far a face of `a` keeps `b` away.
 fn apart_by(a: &Solid, b: &Solid, at: &Relative, face: usize) -> f64 {
-    let face = &a.of.faces[face];
-    let n = face.normal;
-    let local = at.0.tr_mul(&n);
-    let least = (0..b.of.points.len())
-        .map(|v| local.dot(&b.local(v)))
-        .fold(f64::INFINITY, f64::min);
-    least + n.dot(&at.1) - n.dot(&a.local(face.top))
+    Plane::new(a, at, face).apart(b).0
 }
 
-/// The face of `a` farthest from `b`, and how far, of those that are not closed.
+/// The plane of a face of a solid, seen from another.
+struct Plane {
+    local: Vec3,
+    offset: f64,
+    top: f64,
+}
+
+impl Plane {
+    #[inline]
+    fn new(a: &Solid, at: &Relative, face: usize) -> Self {
+        let face = &a.of.faces[face];
+        let n = face.normal;
+        Self {
+            local: at.0.tr_mul(&n),
+            offset: n.dot(&at.1),
+            top: n.dot(&a.local(face.top)),
+        }
+    }
+
+    /// How far above it a vertex of the other solid is.
+    #[inline]
+    fn height(&self, b: &Solid, vertex: usize) -> f64 {
+        self.local.dot(&b.local(vertex)) + self.offset - self.top
+    }
+
+    /// How far above it the other solid is, and its lowest vertex.
+    fn apart(&self, b: &Solid) -> (f64, usize) {
+        let (mut least, mut lowest) = (f64::INFINITY, 0);
+        for v in 0..b.of.points.len() {
+            let height = self.local.dot(&b.local(v));
+            if height < least {
+                (least, lowest) = (height, v);
+            }
+        }
+        (least + self.offset - self.top, lowest)
+    }
+}
+
+/// The face of `a` farthest from `b`, and how far, of those that are not closed. Not all vertices of `b` are compared with a face
+/// below which one is that is known to be low.
 fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)) -> (usize, f64) {
-    let mut best = (0, f64::NEG_INFINITY);
+    let (mut best, mut low) = ((0, f64::NEG_INFINITY), 0);
     for face in 0..a.of.faces.len() {
-        let apart = apart_by(a, b, at, face);
+        let plane = Plane::new(a, at, face);
+        if plane.height(b, low) <= best.1 {
+            continue;
+        }
+        let (apart, lowest) = plane.apart(b);
         if apart > best.1 && !is_closed((a, b), at, &a.of.faces[face].normal, closed) {
-            best = (face, apart);
+            (best, low) = ((face, apart), lowest);
         }
     }
     best
@@ -253,9 +290,15 @@ fn passing(
     closed: (Closed, Closed),
 ) -> Option<(bool, usize)> {
     let best = |a: &Solid, b: &Solid, here: &Relative, there: &Relative, closed| {
-        let mut best = (0, -TOUCHING);
+        let (mut best, mut low) = ((0, -TOUCHING), 0);
         for face in 0..a.of.faces.len() {
-            let apart = apart_by(a, b, here, face).min(apart_by(a, b, there, face));
+            let plane = Plane::new(a, here, face);
+            if plane.height(b, low) <= best.1 {
+                continue;
+            }
+            let (now, lowest) = plane.apart(b);
+            low = lowest;
+            let apart = now.min(apart_by(a, b, there, face));
             if apart > best.1 && !is_closed((a, b), here, &a.of.faces[face].normal, closed) {
                 best = (face, apart);
             }
@@ -320,7 +363,7 @@ pub(super) fn search(
     // how far the best plane keeps them apart at the knot
     let mut level = -below(a, b, (swapped, face), (&here, &from_here));
     let by_faces = level > -TOUCHING;
-    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, |_, _| true) {
+    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, (level, |_, _| true)) {
         level = level.max(by);
     }
     // rest is among the velocities that a gap allows which is not negative at the knot: it adds no energy
@@ -420,8 +463,7 @@ pub(super) fn search(
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
     if separate
-        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed, allows_rest)
-        && by > apart - PREFERRED * size
+        && let Some((edges, against, _)) = separating_edges(a, b, &at, closed, (apart - PREFERRED * size, allows_rest))
     {
         let edges = Meeting::Edges { edges, against };
         let known = &found.places[..OUTLINE];

@@ -13,6 +13,7 @@ mod ball;
 mod between;
 mod capsule_capsule;
 mod capsule_polytope;
+mod corners;
 mod crossing;
 mod cylinder;
 mod edges;
@@ -42,6 +43,7 @@ mod sweep;
 mod tests;
 
 pub(crate) use between::{is_supported, slots};
+pub(in crate::mechanism) use corners::{LOWEST, is_fine};
 
 pub(crate) use frame::{
     FrameAxis, TouchSlope, friction_rows, normal_row, rate_derivatives, touch_change,
@@ -55,6 +57,7 @@ pub(crate) use meeting::{Meeting, TURN};
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
+use meeting::SLOTS;
 use seam::Seam;
 use serde::{Deserialize, Serialize};
 use sway::Sway;
@@ -153,6 +156,8 @@ pub struct Collider {
     pub(crate) seams: Vec<Seam>,
     /// Edges that solids of the same body surround.
     pub(crate) buried: Vec<usize>,
+    /// Are only its lowest vertices contacts with half-spaces, found at every knot?
+    pub(crate) by_lowest: bool,
 }
 
 /// A half-space of the world: solid where `normal . x < offset`.
@@ -258,6 +263,22 @@ impl Touch {
 pub(crate) struct Search {
     pair: Option<(usize, usize)>,
     found: Option<manifold::Manifold>,
+    /// Of a half-space and a hull of many vertices.
+    ground: Option<((usize, usize), [Meeting; SLOTS])>,
+}
+
+impl Search {
+    /// The vertices that a half-space and a hull hold, searched for once.
+    fn of(
+        &mut self,
+        pair: (usize, usize),
+        search: impl FnOnce() -> [Meeting; SLOTS],
+    ) -> [Meeting; SLOTS] {
+        match self.ground {
+            Some((known, places)) if known == pair => places,
+            _ => self.ground.insert((pair, search())).1,
+        }
+    }
 }
 
 /// What bodies may turn against each other in a step, in multiples of what they turned in the one before: an impact turns
@@ -438,7 +459,10 @@ impl Mechanism {
     /// Is what meets at a contact searched for at every knot?
     pub(crate) fn is_searched(&self, c: &Contact) -> bool {
         match c.pair {
-            Pair::Ground { collider, .. } => cylinder::is_cylinder(&self.colliders[collider]),
+            Pair::Ground { collider, .. } => {
+                let own = &self.colliders[collider];
+                own.by_lowest || cylinder::is_cylinder(own)
+            }
             Pair::Between { first, second, .. } => {
                 between::is_searched((&self.colliders[first], &self.colliders[second]))
             }
@@ -476,6 +500,12 @@ impl Mechanism {
                 }
                 let n = &self.half_spaces[half_space].normal;
                 let next = ahead.of(own.body, now);
+                if own.by_lowest {
+                    let places = last.of((half_space, collider), || {
+                        corners::search(n, own, (now, &next))
+                    });
+                    return places[feature];
+                }
                 let sway = ahead.sway((None, now), (own.body, now), cylinder::reach(own));
                 return half_space::meeting(n, own, feature, (now, &next), &sway);
             }

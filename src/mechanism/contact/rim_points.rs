@@ -1,8 +1,10 @@
-//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others.
+//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others. Vertices
+//! of hulls on half-spaces are exchanged in the same way ([`corners`]).
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
 use super::between;
+use super::corners;
 use super::cylinder::{half, is_cylinder};
 use super::half_space;
 use super::meeting::{Meeting, SLOTS, TURN};
@@ -104,16 +106,19 @@ pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeti
 }
 
 impl Mechanism {
-    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, and of every
-    /// pair of a cylinder and what has faces.
+    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, of every hull
+    /// of many vertices with every half-space, and of every pair of a cylinder and what has faces.
     pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
         let group = |c: &Contact| match c.pair {
             Pair::Ground {
                 half_space,
                 collider,
                 feature,
-            } => half_space::end(&self.colliders[collider], feature)
-                .map(|end| (0, half_space, collider, end)),
+            } => {
+                let own = &self.colliders[collider];
+                let end = half_space::end(own, feature).or(own.by_lowest.then_some(0));
+                end.map(|end| (0, half_space, collider, end))
+            }
             Pair::Between { first, second, .. } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
                 between::has_rims(of).then_some((1, first, second, 0))
@@ -131,8 +136,8 @@ impl Mechanism {
         groups.into_iter().map(members).collect()
     }
 
-    /// A point of a rim that is lower than what it meets by more than `below` (m) and is not held among the contacts of a group, of which
-    /// `c` is one.
+    /// A point of a rim, or a vertex, that is lower than what it meets by more than `below` (m) and is not held among the contacts of a
+    /// group, of which `c` is one.
     pub(crate) fn lower_point(
         &self,
         c: &Contact,
@@ -148,6 +153,13 @@ impl Mechanism {
             } => {
                 let own = (&self.colliders[collider], feature);
                 let ground = &self.half_spaces[half_space];
+                if let Some((lowest, gap)) = corners::lowest(ground, own.0, &poses[c.child]) {
+                    let mut is_held = false;
+                    for held in held {
+                        is_held |= held == lowest;
+                    }
+                    return (gap < -below && !is_held).then_some(lowest);
+                }
                 let (lowest, gap) = half_space::lowest_point(ground, own, &poses[c.child])?;
                 let (mut is_flat, mut is_held) = (false, false);
                 for held in held {
