@@ -291,8 +291,8 @@ impl MechanismBuilder {
         let limited = joints.iter().flat_map(|j| &j.directions);
         let mut bounds = limited.filter(|d| d.is_limited());
         // where anything bounces a step is not solved again with other vertices
-        let bounces = colliders.iter().any(|c| c.restitution > 0.0)
-            || bounds.any(|d| d.restitution > 0.0);
+        let bounces =
+            colliders.iter().any(|c| c.restitution > 0.0) || bounds.any(|d| d.restitution > 0.0);
         for c in &mut colliders {
             c.by_lowest = !bounces && is_fine(c);
         }
@@ -471,7 +471,9 @@ fn on_half_space(
     let Some(body) = c.body else {
         return;
     };
-    let mut features: Vec<(String, f64)> = c.features().into_iter()
+    let mut features: Vec<(String, f64)> = c
+        .features()
+        .into_iter()
         .map(|(label, arm)| (label, mobility(&bodies[body], &arm)))
         .collect();
     if c.by_lowest {

@@ -15,7 +15,7 @@ const CUT_OFF: f64 = 1e-3;
 /// have fewer.
 pub(super) const VERTICES: usize = 1000;
 
-/// The same if every vertex is a contact with several triangles of a height field.
+/// The same if every vertex is a contact, as on height fields and where anything bounces.
 pub(super) const FEW: usize = 32;
 
 /// Share of the vertices that is tried next if a hull is refused by default.
@@ -374,6 +374,40 @@ mod tests {
     }
 
     #[test]
+    fn hulls_have_as_many_vertices_as_they_need() {
+        let meshes = [
+            ("ball", stretched([0.1; 3]), 500),
+            ("ellipsoid", stretched([0.3, 0.2, 0.1]), 500),
+            ("box with rounded edges", rounded_box(), 100),
+            ("long and thin", stretched([2.0, 0.01, 0.02]), 500),
+            ("coarse", sphere(5, 6), 26),
+        ];
+        for (name, points, least) in meshes {
+            let done = reduced(points.iter().copied(), Vertices::Enough(VERTICES)).expect(name);
+            let by = cut(&points, &done.hull);
+            println!("{name}: {} of {}, {by:.1e}", done.taken, done.given);
+            assert!(by <= CUT_OFF, "{name}: {by}");
+            assert!(
+                done.beyond <= CUT_OFF * done.size,
+                "{name}: {}",
+                done.beyond
+            );
+            assert!((least..=points.len()).contains(&done.taken), "{name}");
+        }
+        // faces have fewer corners than the ends of the mesh; more are refused only if they are asked for
+        let points = cylinder();
+        let done = reduced(points.iter().copied(), Vertices::Enough(VERTICES)).expect("a hull");
+        let all = reduced(points.iter().copied(), Vertices::UpTo(points.len()));
+        let by = cut(&points, &done.hull);
+        println!("cylinder: {} of {}, {by:.1e}", done.taken, done.given);
+        assert!(all.is_err() && done.taken > FEW && by < 0.01, "{by}");
+        // a bound that is reached
+        let few = reduced(stretched([0.1; 3]).into_iter(), Vertices::Enough(FEW)).expect("a hull");
+        assert_eq!(few.taken, FEW);
+        assert!(few.beyond > CUT_OFF * few.size);
+    }
+
+    #[test]
     fn all_vertices_are_the_mesh() {
         for points in [stretched([0.1; 3]), rounded_box()] {
             let all = reduced(points.iter().copied(), Vertices::UpTo(MOST)).expect("a hull");
@@ -386,7 +420,9 @@ mod tests {
     fn flat_meshes_are_refused() {
         let points = stretched([1.0; 3]);
         let flat = points.iter().map(|p| Vec3::new(p.x, p.y, 0.0));
-        let e = reduced(flat, Vertices::Enough(VERTICES)).err().expect("refused");
+        let e = reduced(flat, Vertices::Enough(VERTICES))
+            .err()
+            .expect("refused");
         assert!(e.contains("not in one plane"), "{e}");
         let tilted = points.iter().map(|p| Vec3::new(p.x, p.y, p.x + p.y));
         assert!(reduced(tilted, Vertices::Enough(VERTICES)).is_err());

@@ -372,11 +372,11 @@ impl<'a> Assembly<'a> {
             Solid::Mesh { file, scale } => {
                 let triangles = mesh::read(self.source.path(), file, scale)?;
                 let is_rough = |t: &TerrainSpec| matches!(t.shape, TerrainShape::Heights { .. });
-                let most = if self.import.terrain.values().any(is_rough) {
-                    hull::FEW
-                } else {
-                    hull::VERTICES
-                };
+                let mut feet = self.import.feet.values().flat_map(|feet| feet.values());
+                // then every vertex is a contact
+                let few = self.import.terrain.values().any(is_rough)
+                    || feet.any(|foot| foot.restitution > 0.0);
+                let most = if few { hull::FEW } else { hull::VERTICES };
                 let vertices = self.import.hull_vertices.map(Vertices::UpTo);
                 let points = triangles.iter().flatten().copied();
                 let reduced = hull::reduced(points, vertices.unwrap_or(Vertices::Enough(most)))?;

@@ -458,9 +458,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
                 _ => Grown::Still,
             }
         }
-        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) | Meeting::Corner(_) => {
-            Grown::Still
-        }
+        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) | Meeting::Corner(_) => Grown::Still,
     }
 }
 

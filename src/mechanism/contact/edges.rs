@@ -17,7 +17,11 @@ fn above(s: &Solid, edge: usize, place: &Vec3) -> f64 {
     };
     let [p, q] = s.of.edges[edge].faces.map(height);
     let highest = p.max(q);
-    if highest > 0.0 { f64::INFINITY } else { highest }
+    if highest > 0.0 {
+        f64::INFINITY
+    } else {
+        highest
+    }
 }
 
 /// Places of each solid that are near to the other, in the frame of the other.

@@ -363,7 +363,8 @@ pub(super) fn search(
     // how far the best plane keeps them apart at the knot
     let mut level = -below(a, b, (swapped, face), (&here, &from_here));
     let by_faces = level > -TOUCHING;
-    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, (level, |_, _| true)) {
+    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, (level, |_, _| true))
+    {
         level = level.max(by);
     }
     // rest is among the velocities that a gap allows which is not negative at the knot: it adds no energy
@@ -463,7 +464,8 @@ pub(super) fn search(
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
     if separate
-        && let Some((edges, against, _)) = separating_edges(a, b, &at, closed, (apart - PREFERRED * size, allows_rest))
+        && let Some((edges, against, _)) =
+            separating_edges(a, b, &at, closed, (apart - PREFERRED * size, allows_rest))
     {
         let edges = Meeting::Edges { edges, against };
         let known = &found.places[..OUTLINE];

@@ -4,8 +4,8 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Ahead, Contact, Field, Meeting, Row, Search, Touch, friction_rows, normal_row, rate_derivatives,
-    touch_change,
+    Ahead, Contact, Field, Meeting, Row, Search, Touch, friction_rows, normal_row,
+    rate_derivatives, touch_change,
 };
 use crate::spatial::{Pose, Vec3};
 

@@ -14,7 +14,11 @@ use std::f64::consts::{PI, TAU};
 /// Rings of an ellipsoid about a center, with poles.
 fn rings(half: [f64; 3], (along, around): (usize, usize), center: [f64; 3]) -> Vec<[f64; 3]> {
     let place = |polar: f64, turn: f64| {
-        let at = [polar.sin() * turn.cos(), polar.sin() * turn.sin(), polar.cos()];
+        let at = [
+            polar.sin() * turn.cos(),
+            polar.sin() * turn.sin(),
+            polar.cos(),
+        ];
         [0, 1, 2].map(|i| center[i] + half[i] * at[i])
     };
     let ring = |i: usize| {
@@ -34,21 +38,28 @@ fn disk(radius: f64, half: f64, corners: usize) -> Vec<[f64; 3]> {
         })
     };
     let inner = 0.95 * radius;
-    let all = [(inner, half), (radius, 0.9 * half), (radius, -0.9 * half), (inner, -half)];
+    let all = [
+        (inner, half),
+        (radius, 0.9 * half),
+        (radius, -0.9 * half),
+        (inner, -half),
+    ];
     all.into_iter().flat_map(ring).collect()
 }
 
 /// A box with round edges and corners.
 fn rounded(half: [f64; 3], r: f64) -> Vec<[f64; 3]> {
-    let corner = |p: [f64; 3]| {
-        [0, 1, 2].map(|i| p[i] + (half[i] - r).copysign(p[i]))
-    };
+    let corner = |p: [f64; 3]| [0, 1, 2].map(|i| p[i] + (half[i] - r).copysign(p[i]));
     // no point is on a plane of symmetry, so that each belongs to one corner
     let around = 16;
     let ring = |polar: f64| {
         (0..around).map(move |k| {
             let turn = (k as f64 + 0.5) / f64::from(around) * TAU;
-            [polar.sin() * turn.cos() * r, polar.sin() * turn.sin() * r, polar.cos() * r]
+            [
+                polar.sin() * turn.cos() * r,
+                polar.sin() * turn.sin() * r,
+                polar.cos() * r,
+            ]
         })
     };
     let polars = [0.02, 0.2, 0.4, 0.48, 0.52, 0.6, 0.8, 0.98].map(|p| p * PI);
@@ -75,7 +86,11 @@ fn hulls() -> [(&'static str, Vec<[f64; 3]>, Vec3); 6] {
     let zero = Vec3::zeros();
     [
         ("ball", rings([0.1; 3], (24, 32), [0.0; 3]), zero),
-        ("ellipsoid", rings([0.15, 0.1, 0.06], (14, 20), [0.0; 3]), zero),
+        (
+            "ellipsoid",
+            rings([0.15, 0.1, 0.06], (14, 20), [0.0; 3]),
+            zero,
+        ),
         ("disk", disk(0.1, 0.03, 28), zero),
         ("rod", disk(0.04, 0.2, 16), zero),
         ("rounded box", rounded([0.12, 0.08, 0.05], 0.02), zero),
@@ -147,14 +162,18 @@ fn thrown((points, middle): (&[[f64; 3]], Vec3), t: &Throw, seed: u64, each: boo
         .body("one", body.contact("all", contact))
         .half_space("ground", HalfSpaceSpec::default());
     if each {
-        let contact = ContactSpec::new(0.0).restitution(0.5).group("bodies", &["far"]);
+        let contact = ContactSpec::new(0.0)
+            .restitution(0.5)
+            .group("bodies", &["far"]);
         let far = HalfSpaceSpec {
             offset: -1e3,
             group: "far".into(),
             ..HalfSpaceSpec::default()
         };
         let ball = BodySpec::new(1.0).inertia([1.0; 3]).free();
-        m = m.body("ball", ball.contact("point", contact)).half_space("deep", far);
+        m = m
+            .body("ball", ball.contact("point", contact))
+            .half_space("deep", far);
     }
     let s = &mut Source::new(seed);
     let ([a, b, c], [x, y, z], [p, q, r]) = (s.array3(), s.array3(), s.array3());
