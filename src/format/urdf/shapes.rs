@@ -376,7 +376,11 @@ impl<'a> Assembly<'a> {
                 // then every vertex is a contact
                 let few = self.import.terrain.values().any(is_rough)
                     || feet.any(|foot| foot.restitution > 0.0);
-                let most = if few { hull::FEW } else { hull::VERTICES };
+                let most = match (few, self.import.self_contacts.is_empty()) {
+                    (true, _) => hull::FEW,
+                    (false, false) => hull::PAIRED,
+                    (false, true) => hull::VERTICES,
+                };
                 let vertices = self.import.hull_vertices.map(Vertices::UpTo);
                 let points = triangles.iter().flatten().copied();
                 let reduced = hull::reduced(points, vertices.unwrap_or(Vertices::Enough(most)))?;

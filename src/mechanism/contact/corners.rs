@@ -1,10 +1,13 @@
-//! Hulls of many vertices on half-spaces: which vertices are contacts.
+//! Hulls of many vertices on half-spaces and faces: which vertices are contacts.
 //!
 //! A contact for each vertex costs as much as a body each. Of a convex body few vertices carry, and where it turns by a small angle
 //! within a step these are among the lowest. A step holds [`LOWEST`] vertices that are found at its knot: the lowest at the knot
 //! and at the predicted pose, and those that are lowest if the body is tilted a little, in directions all around. If its
 //! solution leaves another vertex below the half-space, this becomes a contact, and the step is solved again
 //! ([`exchange`](crate::contact)), so that no vertex is below whatever was predicted.
+//!
+//! On a face of another solid the corners of the outline that the hull's face has in common with it are held as those of any polytope. The
+//! places that they leave free hold the lowest vertices above that face, and others are exchanged in the same way.
 
 use super::meeting::{Meeting, SLOTS};
 use super::polytope::Solid;
@@ -43,12 +46,13 @@ fn local(c: &Collider, pose: &Pose, n: &Vec3) -> Vec3 {
     c.orientation.tr_mul(&pose.r.tr_mul(n))
 }
 
-/// The vertices that a step holds on a plane with normal `n`, at the pose of the body now and at the next knot.
-pub(super) fn search(n: &Vec3, c: &Collider, (now, next): (&Pose, &Pose)) -> [Meeting; SLOTS] {
-    let mut places = [Meeting::Apart; SLOTS];
-    let Some(solid) = solid(c) else {
-        return places;
-    };
+/// Numbers of the vertices of a solid that a step holds above a plane: `local` turns a direction into the solid's frame, as it is now (true)
+/// and at the next knot.
+pub(super) fn choose(
+    solid: &Solid,
+    n: &Vec3,
+    local: impl Fn(bool, &Vec3) -> Vec3,
+) -> [usize; LOWEST] {
     let same = SAME * solid.reach();
     // two directions across the normal
     let across = n.cross(&Vec3::ith(n.iamin(), 1.0)).normalize();
@@ -57,8 +61,7 @@ pub(super) fn search(n: &Vec3, c: &Collider, (now, next): (&Pose, &Pose)) -> [Me
     for k in 0..LOWEST {
         let (sin, cos) = (k as f64 * TAU / (LOWEST - 2) as f64).sin_cos();
         let tilt = if k < 2 { 0.0 } else { TILT };
-        let up = n + (across * cos + along * sin) * tilt;
-        let up = local(c, if k % 2 == 0 { next } else { now }, &up);
+        let up = local(k % 2 == 1, &(n + (across * cos + along * sin) * tilt));
         let (mut lowest, mut at) = (f64::INFINITY, usize::MAX);
         for (i, p) in solid.of.points.iter().enumerate() {
             let height = up.dot(p);
@@ -68,14 +71,37 @@ pub(super) fn search(n: &Vec3, c: &Collider, (now, next): (&Pose, &Pose)) -> [Me
         }
         chosen[k] = at;
     }
-    // each at a place that its number gives: those that stay held keep their impulses for the next step
-    chosen.sort_unstable();
-    for vertex in chosen {
+    chosen
+}
+
+/// Holds vertices at free ones of the first places, each at one that its number gives: those that stay held keep their impulses for the next
+/// step.
+pub(super) fn place(
+    places: &mut [Meeting],
+    mut vertices: [usize; LOWEST],
+    held: impl Fn(usize) -> Option<Meeting>,
+) {
+    vertices.sort_unstable();
+    let places = &mut places[..LOWEST];
+    for vertex in vertices {
+        let Some(held) = held(vertex).filter(|held| !places.contains(held)) else {
+            continue;
+        };
         let own = vertex % LOWEST;
         let mut order = (own..LOWEST).chain(0..own);
-        if let Some(place) = order.find(|k| places[*k] == Meeting::Apart) {
-            places[place] = Meeting::Corner(vertex);
+        if let Some(free) = order.find(|k| places[*k] == Meeting::Apart) {
+            places[free] = held;
         }
+    }
+}
+
+/// The vertices that a step holds on a plane with normal `n`, at the pose of the body now and at the next knot.
+pub(super) fn search(n: &Vec3, c: &Collider, (now, next): (&Pose, &Pose)) -> [Meeting; SLOTS] {
+    let mut places = [Meeting::Apart; SLOTS];
+    if let Some(solid) = solid(c) {
+        let turned = |is_now, up: &Vec3| local(c, if is_now { now } else { next }, up);
+        let chosen = choose(&solid, n, turned);
+        place(&mut places, chosen, |vertex| Some(Meeting::Corner(vertex)));
     }
     places
 }

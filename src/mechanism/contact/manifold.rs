@@ -17,6 +17,7 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
+use super::corners;
 use super::edges::{edge_gap, separating_edges};
 use super::meeting::{Meeting, OUTLINE, SLOTS};
 use super::polytope::{CORNERS, Face, Solid};
@@ -462,6 +463,22 @@ pub(super) fn search(
         let free = |place: &usize| found.places[*place] == Meeting::Apart;
         let place = (first..OUTLINE).chain(0..first).find(free);
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
+    }
+    if clipped.is_fine {
+        // the corners of one small face leave places free
+        let at_knot = if swapped { &inverse(&knot) } else { &knot };
+        let turned = |is_now, up: &Vec3| (if is_now { at_knot } else { at_own }).0.tr_mul(up);
+        let chosen = corners::choose(clipped, &n, turned);
+        let held = |vertex| {
+            let at = placed(clipped, at_own, vertex);
+            let is_open = n.dot(&at) - level > -deep && own.is_above(face, &at);
+            is_open.then_some(Meeting::Vertex {
+                side: 1 - side,
+                vertex,
+                face,
+            })
+        };
+        corners::place(&mut found.places, chosen, held);
     }
     if separate
         && let Some((edges, against, _)) =
