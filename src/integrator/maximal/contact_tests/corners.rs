@@ -247,15 +247,22 @@ fn no_vertex_of_a_hull_enters_a_half_space() {
     assert!(exchanged > 20, "{exchanged}");
 }
 
-/// With a contact for each vertex, which mechanisms have in which anything bounces. Later impacts amplify what the central path leaves.
+/// With a contact for each vertex, which mechanisms have in which anything bounces. Later impacts amplify what the central path leaves. With
+/// friction, where many corners land at once, how they share the load is not unique, and neither is the motion (1e-4 in some throws of the
+/// disk and the box): these have none.
 #[test]
 fn the_lowest_vertices_move_a_hull_as_all_do() {
     for (name, points, middle) in &hulls()[1..5] {
-        for t in &THROWS[..3] {
-            let run = |each| thrown((points, *middle), t, 4, each);
+        let is_flat = ["disk", "rounded box"].contains(name);
+        for (t, seed) in THROWS[..3].iter().flat_map(|t| [4, 5].map(|s| (t, s))) {
+            let throw = Throw {
+                friction: if is_flat { 0.0 } else { t.friction },
+                ..*t
+            };
+            let run = |each| thrown((points, *middle), &throw, seed, each);
             let (mut few, mut all) = (run(false), run(true));
             let count = all.system.mechanism().contacts.len();
-            assert!(count > points.len(), "{name}: {count}");
+            assert_eq!(count, points.len() + 1, "{name}");
             let mut off = 0.0_f64;
             for _ in 0..(0.35 / t.h) as usize {
                 few.step();
