@@ -20,6 +20,7 @@ use super::Collider;
 use super::corners;
 use super::edges::{edge_gap, separating_edges};
 use super::meeting::{Meeting, OUTLINE, SLOTS};
+use super::plane::Plane;
 use super::polytope::{CORNERS, Face, Solid};
 use super::seam::Closed;
 use super::sweep::Sweep;
@@ -68,44 +69,6 @@ fn placed(s: &Solid, (r, t): &Relative, vertex: usize) -> Vec3 {
 /// How far a face of `a` keeps `b` away.
 fn apart_by(a: &Solid, b: &Solid, at: &Relative, face: usize) -> f64 {
     Plane::new(a, at, face).apart(b).0
-}
-
-/// The plane of a face of a solid, seen from another.
-struct Plane {
-    local: Vec3,
-    offset: f64,
-    top: f64,
-}
-
-impl Plane {
-    #[inline]
-    fn new(a: &Solid, at: &Relative, face: usize) -> Self {
-        let face = &a.of.faces[face];
-        let n = face.normal;
-        Self {
-            local: at.0.tr_mul(&n),
-            offset: n.dot(&at.1),
-            top: n.dot(&a.local(face.top)),
-        }
-    }
-
-    /// How far above it a vertex of the other solid is.
-    #[inline]
-    fn height(&self, b: &Solid, vertex: usize) -> f64 {
-        self.local.dot(&b.local(vertex)) + self.offset - self.top
-    }
-
-    /// How far above it the other solid is, and its lowest vertex.
-    fn apart(&self, b: &Solid) -> (f64, usize) {
-        let (mut least, mut lowest) = (f64::INFINITY, 0);
-        for v in 0..b.of.points.len() {
-            let height = self.local.dot(&b.local(v));
-            if height < least {
-                (least, lowest) = (height, v);
-            }
-        }
-        (least + self.offset - self.top, lowest)
-    }
 }
 
 /// The face of `a` farthest from `b`, and how far, of those that are not closed. Not all vertices of `b` are compared with a face
