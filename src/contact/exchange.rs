@@ -1,4 +1,4 @@
-//! Rims of cylinders that come down flat: which of their points carry them.
+//! Rims of cylinders that come down flat, and hulls of many vertices: which of their points carry them.
 //!
 //! The gap of an end above a plane is `phi = min over angles t of phi_t`, where `phi_t` is that of a point fixed on the rim. It has no
 //! derivative where the end is flat, while every `phi_t` is as smooth as that of a corner of a box. A step holds four of these
@@ -6,6 +6,9 @@
 //! one that carries least is dropped, and the step is solved again: an exchange method of semi-infinite programming (Hettich,
 //! Kortanek, Semi-infinite programming, 1993). What an inelastic impact does stays dissipative, since impulses act where the
 //! gap closes.
+//!
+//! A hull of many vertices above a plane is the same with finitely many `phi_t`: a step holds some of its lowest vertices, and one that the
+//! solution leaves below the plane becomes a contact.
 //!
 //! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
 

@@ -172,7 +172,7 @@ pub(crate) struct Layout {
     pyramid: Option<Pyramid>,
     /// Has anything a restitution?
     elastic: bool,
-    /// Elements whose points of rims may be exchanged, by the ends or pairs that they are of.
+    /// Elements whose points of rims, or vertices of hulls, may be exchanged, by the ends, hulls or pairs that they are of.
     rims: Vec<Vec<usize>>,
 }
 

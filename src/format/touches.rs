@@ -20,13 +20,10 @@ pub(super) struct Touches {
 impl Touches {
     /// Sees the next knot, which is kept or not, and the step from it.
     pub fn see(&mut self, data: &KnotData, step: impl Fn() -> Option<StepInterval>, kept: bool) {
-        let count = data.mechanism.contacts.len();
-        if count == 0 {
+        if data.mechanism.contacts.is_empty() {
             return;
         }
-        let step = step();
-        let each = (0..count).map(|c| contacting(data, c, step.as_ref()));
-        let now: Vec<Contacting> = each.collect();
+        let now = contacting(data, step().as_ref());
         let forces = now.iter().filter_map(|c| c.step);
         self.largest = forces.fold(self.largest, |m, f| m.max(f.normal));
         let before = self.last.replace(now.clone());

@@ -2,7 +2,9 @@
 
 use super::body::Body;
 use super::builder::{BodySpec, MechanismBuilder, Orientation};
-use super::contact::{Collider, Contact, HalfSpace, Pair, Surface, is_supported, slots};
+use super::contact::{
+    Collider, Contact, HalfSpace, LOWEST, Pair, Surface, is_fine, is_supported, slots,
+};
 use super::describe_pairs::{FrictionPair, SideNames};
 use super::error::{ModelError, nearest};
 use super::joint::Joint;
@@ -186,6 +188,7 @@ impl ContactSpec {
             restitution: self.restitution,
             seams: vec![],
             buried: vec![],
+            by_lowest: false,
         })
     }
 }
@@ -284,6 +287,14 @@ impl MechanismBuilder {
                 colliders.push(c.build(of, name, body, spec)?);
                 specs.push(c);
             }
+        }
+        let limited = joints.iter().flat_map(|j| &j.directions);
+        let mut bounds = limited.filter(|d| d.is_limited());
+        // where anything bounces a step is not solved again with other vertices
+        let bounces =
+            colliders.iter().any(|c| c.restitution > 0.0) || bounds.any(|d| d.restitution > 0.0);
+        for c in &mut colliders {
+            c.by_lowest = !bounces && is_fine(c);
         }
         self.check_groups(&colliders, &specs, bodies)?;
         let mut names = SideNames::new(&half_spaces, &colliders, bodies);
@@ -460,7 +471,18 @@ fn on_half_space(
     let Some(body) = c.body else {
         return;
     };
-    for (feature, (label, arm)) in c.features().iter().enumerate() {
+    let mut features: Vec<(String, f64)> = c
+        .features()
+        .into_iter()
+        .map(|(label, arm)| (label, mobility(&bodies[body], &arm)))
+        .collect();
+    if c.by_lowest {
+        // any vertex may be held at any place
+        let mean = features.iter().map(|f| f.1).sum::<f64>() / features.len() as f64;
+        features.truncate(LOWEST);
+        features.iter_mut().for_each(|f| f.1 = mean);
+    }
+    for (feature, (label, mobility)) in features.iter().enumerate() {
         let space = if label.is_empty() { "" } else { " " };
         out.push(Contact {
             name: format!("{}{space}{label} on {}", c.name, ground.name),
@@ -471,7 +493,7 @@ fn on_half_space(
                 collider: i,
                 feature,
             },
-            effective_mass: 1.0 / mobility(&bodies[body], arm),
+            effective_mass: 1.0 / mobility,
             friction_pair: None,
             across: None,
             lever_share: 1.0,

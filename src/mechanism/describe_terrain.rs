@@ -180,6 +180,7 @@ impl TerrainSpec {
                 restitution: 0.0,
                 seams: vec![],
                 buried: vec![],
+                by_lowest: false,
             })
             .collect())
     }

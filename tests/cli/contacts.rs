@@ -254,62 +254,6 @@ fn a_leg_with_a_light_shank_stands() {
     }
 }
 
-/// A finely meshed ball of 0.1 m rests on the vertices of its hull, which reach as far as the mesh: along its axes with the default number,
-/// in any direction with more.
-#[test]
-fn a_finely_meshed_ball_rests_at_its_radius() {
-    let folder = Folder::new("simulate_fine_mesh");
-    let (rings, around) = (24, 48);
-    let vertex = |i: usize, k: usize| {
-        let polar = std::f64::consts::PI * i as f64 / rings as f64;
-        let turn = std::f64::consts::TAU * k as f64 / around as f64;
-        let [x, y, z] = [
-            polar.sin() * turn.cos(),
-            polar.sin() * turn.sin(),
-            polar.cos(),
-        ];
-        format!("v {} {} {}\n", 0.1 * x, 0.1 * y, 0.1 * z)
-    };
-    let mut mesh: String = (0..=rings)
-        .flat_map(|i| (0..around).map(move |k| vertex(i, k)))
-        .collect();
-    for i in 0..rings {
-        for k in 0..around {
-            let at = |i: usize, k: usize| around * i + k % around + 1;
-            let (a, b, c, d) = (at(i, k), at(i + 1, k), at(i + 1, k + 1), at(i, k + 1));
-            mesh += &format!("f {a} {b} {c}\nf {a} {c} {d}\n");
-        }
-    }
-    folder.write("ball.obj", &mesh);
-    folder.write(
-        "ball.urdf",
-        "<robot name=\"r\"><link name=\"base\"><inertial><mass value=\"1\"/>\
-         <inertia ixx=\"0.004\" ixy=\"0\" ixz=\"0\" iyy=\"0.004\" iyz=\"0\" izz=\"0.004\"/></inertial>\
-         <collision><geometry><mesh filename=\"ball.obj\"/></geometry></collision></link></robot>",
-    );
-    for (vertices, rpy) in [
-        (32, [0.0; 3]),
-        (64, [0.0; 3]),
-        (32, [0.0, 0.0, 1.0]),
-        (1200, [0.3, 0.2, 0.1]),
-    ] {
-        folder.write(
-            "ball.toml",
-            &format!(
-                "time_step = 0.01\nhorizon = 1.5\nmechanism = \"ball.urdf\"\n[import]\nbase = \"free\"\ncontacts = \"all\"\n\
-                 friction = 0.5\nhull_vertices = {vertices}\nhalf_spaces.floor = {{ friction = 0.5 }}\n[initial]\n\
-                 base = {{ position = [0.0, 0.0, 0.12], orientation = {{ rpy = {rpy:?} }} }}\n"
-            ),
-        );
-        let v = folder.json(&["simulate", "ball.toml", "--json"]);
-        let z = numbers(&v["final"]["bodies"]["base"]["position"])[2];
-        assert!(
-            (0.0995..=0.1 + 1e-8).contains(&z),
-            "{vertices} {rpy:?}: {z}"
-        );
-    }
-}
-
 /// The hand of an arm comes to lie against the trunk that the world holds, whether the trunk's mask or its own says so.
 #[test]
 fn hands_do_not_pass_through_what_the_world_holds() {

@@ -8,6 +8,7 @@ mod input;
 mod inspect;
 mod joints;
 mod learners;
+mod meshes;
 mod plot;
 mod servos;
 mod simulate;

@@ -8,8 +8,22 @@ use crate::mechanism::Hull;
 use crate::spatial::Vec3;
 use std::collections::HashSet;
 
-/// Vertices of a hull at most, by default: every one is a contact with a plane.
-pub(super) const VERTICES: usize = 32;
+/// Part of its extents by which a hull may be smaller than the mesh by default: a ball of 0.1 m then rests 0.2 mm lower at most.
+const CUT_OFF: f64 = 1e-3;
+
+/// Vertices of a hull at most by default, however much they leave out. A ball needs some 1200 to lose no more than [`CUT_OFF`]; files
+/// have fewer.
+pub(super) const VERTICES: usize = 1000;
+
+/// The same if hulls meet each other. Edges are compared with edges then: a search takes a millisecond with this many vertices each, and ten
+/// to a hundred with 700.
+pub(super) const PAIRED: usize = 128;
+
+/// The same if every vertex is a contact, as on height fields and where anything bounces.
+pub(super) const FEW: usize = 32;
+
+/// Share of the vertices that is tried next if a hull is refused by default.
+const FEWER: (usize, usize) = (3, 4);
 
 /// And on request: the search for what meets compares all faces with all vertices, some 1e7 products a knot with this many.
 pub(super) const MOST: usize = 2000;
@@ -140,19 +154,49 @@ impl<'a> Growing<'a> {
         }
     }
 
-    /// The vertex that is farthest outside.
-    fn next(&self) -> Option<usize> {
+    /// The vertex that is farthest outside, by more than a part of the extents.
+    fn next(&self, left: f64) -> Option<usize> {
         let all = self.farthest.iter().enumerate().map(|(i, f)| (i, f.1));
-        largest(all).filter(|(_, by)| *by > OUTSIDE).map(|(i, _)| i)
+        largest(all).filter(|(_, by)| *by > left).map(|(i, _)| i)
     }
 }
 
-/// The convex hull of points, with at most the given number of vertices, 4 to [`MOST`].
-pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result<Reduced, String> {
+/// How many vertices a hull takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Vertices {
+    /// At most so many, 4 to [`MOST`], while any vertex of the mesh is outside.
+    UpTo(usize),
+    /// At most so many, until the hull is smaller by [`CUT_OFF`] at most.
+    Enough(usize),
+}
+
+/// The convex hull of points.
+pub(super) fn reduced(
+    points: impl Iterator<Item = Vec3>,
+    vertices: Vertices,
+) -> Result<Reduced, String> {
     let mut known = HashSet::new();
     // zero has two signs
     let bits = |p: &Vec3| [p.x, p.y, p.z].map(|v| (v + 0.0).to_bits());
     let points: Vec<Vec3> = points.filter(|p| known.insert(bits(p))).collect();
+    let Vertices::Enough(mut most) = vertices else {
+        return reduced_once(&points, vertices);
+    };
+    loop {
+        let done = reduced_once(&points, Vertices::Enough(most));
+        if done.is_ok() || most <= FEW {
+            return done;
+        }
+        // a face has more corners than contacts between bodies take
+        most = (most.min(points.len()) * FEWER.0 / FEWER.1).max(FEW);
+    }
+}
+
+fn reduced_once(points: &[Vec3], vertices: Vertices) -> Result<Reduced, String> {
+    let (most, left) = match vertices {
+        Vertices::UpTo(most) => (most, OUTSIDE),
+        Vertices::Enough(most) => (most, CUT_OFF),
+    };
     let lower = points
         .iter()
         .fold(Vec3::repeat(f64::INFINITY), |m, p| m.inf(p));
@@ -164,9 +208,10 @@ pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result
         Hull::new(&chosen)
     };
     let has_volume = extents.iter().all(|e| *e > OUTSIDE * size && e.is_finite());
-    if points.len() <= most || !has_volume {
+    // few vertices are all taken
+    if points.len() <= most.min(FEW) || points.len() <= most && left == OUTSIDE || !has_volume {
         return Ok(Reduced {
-            hull: hull_of(&points)?,
+            hull: hull_of(points)?,
             given: points.len(),
             taken: points.len(),
             beyond: 0.0,
@@ -200,7 +245,7 @@ pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result
         }
     }
     while growing.taken.len() < most {
-        let Some(next) = growing.next() else {
+        let Some(next) = growing.next(left) else {
             break;
         };
         growing.add(next);
@@ -217,7 +262,7 @@ pub(super) fn reduced(points: impl Iterator<Item = Vec3>, most: usize) -> Result
     };
     let beyond = scaled.iter().map(outside).fold(0.0, f64::max);
     let chosen: Vec<Vec3> = growing.taken.iter().map(|i| points[*i]).collect();
-    let hull = hull_of(&chosen).map_err(|e| match most > VERTICES {
+    let hull = hull_of(&chosen).map_err(|e| match chosen.len() > FEW {
         true => format!("{e}; a smaller hull_vertices under [import] gives a smaller hull"),
         false => e,
     })?;
@@ -309,8 +354,8 @@ mod tests {
             ("scaled", stretched([1e-3, 2e-3, 1.5e-3]), 0.08),
         ];
         for (name, points, most) in meshes {
-            let few = reduced(points.iter().copied(), VERTICES).expect(name);
-            assert_eq!((few.taken, few.given), (VERTICES, points.len()), "{name}");
+            let few = reduced(points.iter().copied(), Vertices::UpTo(FEW)).expect(name);
+            assert_eq!((few.taken, few.given), (FEW, points.len()), "{name}");
             let (own, given) = (extents(few.hull.vertices()), extents(&points));
             assert_eq!(own, given, "{name}");
             let by = cut(&points, &few.hull);
@@ -327,15 +372,49 @@ mod tests {
                 "{name}: {truth}"
             );
             // more vertices cut off less, measured in parts of the extents as they are chosen
-            let more = reduced(points.iter().copied(), 60).expect(name);
+            let more = reduced(points.iter().copied(), Vertices::UpTo(60)).expect(name);
             assert!(cut(&points, &more.hull) < by, "{name}");
         }
     }
 
     #[test]
+    fn hulls_have_as_many_vertices_as_they_need() {
+        let meshes = [
+            ("ball", stretched([0.1; 3]), 500),
+            ("ellipsoid", stretched([0.3, 0.2, 0.1]), 500),
+            ("box with rounded edges", rounded_box(), 100),
+            ("long and thin", stretched([2.0, 0.01, 0.02]), 500),
+            ("coarse", sphere(5, 6), 26),
+        ];
+        for (name, points, least) in meshes {
+            let done = reduced(points.iter().copied(), Vertices::Enough(VERTICES)).expect(name);
+            let by = cut(&points, &done.hull);
+            println!("{name}: {} of {}, {by:.1e}", done.taken, done.given);
+            assert!(by <= CUT_OFF, "{name}: {by}");
+            assert!(
+                done.beyond <= CUT_OFF * done.size,
+                "{name}: {}",
+                done.beyond
+            );
+            assert!((least..=points.len()).contains(&done.taken), "{name}");
+        }
+        // faces have fewer corners than the ends of the mesh; more are refused only if they are asked for
+        let points = cylinder();
+        let done = reduced(points.iter().copied(), Vertices::Enough(VERTICES)).expect("a hull");
+        let all = reduced(points.iter().copied(), Vertices::UpTo(points.len()));
+        let by = cut(&points, &done.hull);
+        println!("cylinder: {} of {}, {by:.1e}", done.taken, done.given);
+        assert!(all.is_err() && done.taken > FEW && by < 0.01, "{by}");
+        // a bound that is reached
+        let few = reduced(stretched([0.1; 3]).into_iter(), Vertices::Enough(FEW)).expect("a hull");
+        assert_eq!(few.taken, FEW);
+        assert!(few.beyond > CUT_OFF * few.size);
+    }
+
+    #[test]
     fn all_vertices_are_the_mesh() {
         for points in [stretched([0.1; 3]), rounded_box()] {
-            let all = reduced(points.iter().copied(), MOST).expect("a hull");
+            let all = reduced(points.iter().copied(), Vertices::UpTo(MOST)).expect("a hull");
             assert_eq!((all.beyond, all.taken), (0.0, points.len()));
             assert!(cut(&points, &all.hull) < 1e-12);
         }
@@ -345,9 +424,11 @@ mod tests {
     fn flat_meshes_are_refused() {
         let points = stretched([1.0; 3]);
         let flat = points.iter().map(|p| Vec3::new(p.x, p.y, 0.0));
-        let e = reduced(flat, VERTICES).err().expect("refused");
+        let e = reduced(flat, Vertices::Enough(VERTICES))
+            .err()
+            .expect("refused");
         assert!(e.contains("not in one plane"), "{e}");
         let tilted = points.iter().map(|p| Vec3::new(p.x, p.y, p.x + p.y));
-        assert!(reduced(tilted, VERTICES).is_err());
+        assert!(reduced(tilted, Vertices::Enough(VERTICES)).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Shapes of links: what of them touches, and what they look like.
 
 use super::assemble::{Assembly, oriented};
-use super::hull;
+use super::hull::{self, Vertices};
 use super::mesh;
 use super::robot::{Frame, Geometry, Solid};
 use crate::format::problem::Names;
@@ -371,9 +371,19 @@ impl<'a> Assembly<'a> {
             Solid::Primitive(surface) => Ok(surface.clone()),
             Solid::Mesh { file, scale } => {
                 let triangles = mesh::read(self.source.path(), file, scale)?;
-                let most = self.import.hull_vertices.unwrap_or(hull::VERTICES);
+                let is_rough = |t: &TerrainSpec| matches!(t.shape, TerrainShape::Heights { .. });
+                let mut feet = self.import.feet.values().flat_map(|feet| feet.values());
+                // then every vertex is a contact
+                let few = self.import.terrain.values().any(is_rough)
+                    || feet.any(|foot| foot.restitution > 0.0);
+                let most = match (few, self.import.self_contacts.is_empty()) {
+                    (true, _) => hull::FEW,
+                    (false, false) => hull::PAIRED,
+                    (false, true) => hull::VERTICES,
+                };
+                let vertices = self.import.hull_vertices.map(Vertices::UpTo);
                 let points = triangles.iter().flatten().copied();
-                let reduced = hull::reduced(points, most)?;
+                let reduced = hull::reduced(points, vertices.unwrap_or(Vertices::Enough(most)))?;
                 if reduced.beyond > 0.0 {
                     self.remarks.push(format!(
                         "collision mesh of link `{link}`: its hull has {} of {} vertices and is up to {:.3} mm ({:.1} % of its size) smaller than the mesh; hull_vertices = N under [import] takes more",

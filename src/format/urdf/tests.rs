@@ -313,7 +313,8 @@ fn meshes_touch_by_their_hulls() {
     assert_eq!(cube.len(), 8);
     assert!(cube.iter().flatten().all(|v| (v.abs() - 0.25).abs() < 1e-7));
     let ball = corners(1);
-    assert!((20..=32).contains(&ball.len()), "{}", ball.len());
+    // all but the few that leave out less than 0.1 % of the extents
+    assert!((300..=382).contains(&ball.len()), "{}", ball.len());
     assert!(
         ball.iter()
             .all(|p| (Vec3::from(*p).norm() - 0.1).abs() < 1e-7)

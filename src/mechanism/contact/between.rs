@@ -308,7 +308,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             };
             (roles.slot(&polytope(1 - capsule), edge, length)).unwrap_or(beside)
         }
-        Meeting::Apart | Meeting::OnRim(_) => at_place,
+        Meeting::Apart | Meeting::OnRim(_) | Meeting::Corner(_) => at_place,
         // held axes and edges have turned until they are parallel only in steps that are not solved
         Meeting::Parts(parts) => match cylinder::meet(of, parts, poses, 0.0) {
             Some(cylinder::Met::Crossing(c)) => Slot::Crossing(c),
@@ -463,7 +463,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
                 _ => Grown::Still,
             }
         }
-        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) => Grown::Still,
+        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) | Meeting::Corner(_) => Grown::Still,
     }
 }
 

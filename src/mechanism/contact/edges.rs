@@ -3,31 +3,84 @@
 use super::manifold::{PARALLEL, Relative, is_closed};
 use super::polytope::Solid;
 use super::seam::Closed;
+use crate::spatial::Vec3;
 
-/// Two edges whose common normal separates the solids, and by how much: those that do best of all that cross.
+/// How deep below the planes beside edges something may be, by the reach of the smaller solid, before they are left out: rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// How far a place of the other solid is above the planes beside an edge, by the higher: no normal between those of the planes keeps
+/// the other solid farther away.
+fn above(s: &Solid, edge: usize, place: &Vec3) -> f64 {
+    let height = |f: usize| {
+        let face = &s.of.faces[f];
+        face.normal.dot(&(place - s.local(face.top)))
+    };
+    let [p, q] = s.of.edges[edge].faces.map(height);
+    let highest = p.max(q);
+    if highest > 0.0 {
+        f64::INFINITY
+    } else {
+        highest
+    }
+}
+
+/// Places of each solid that are near to the other, in the frame of the other.
+fn near(a: &Solid, b: &Solid, at: &Relative) -> [Vec3; 2] {
+    let to_a = |p: Vec3| at.0 * p + at.1;
+    let middle = |s: &Solid| {
+        let all = (0..s.of.points.len()).map(|v| s.local(v));
+        all.sum::<Vec3>() / s.of.points.len() as f64
+    };
+    let along = to_a(middle(b)) - middle(a);
+    let back = at.0.tr_mul(&along);
+    let farthest = |s: &Solid, n: &Vec3| {
+        let (mut most, mut place) = (f64::NEG_INFINITY, Vec3::zeros());
+        for p in (0..s.of.points.len()).map(|v| s.local(v)) {
+            if n.dot(&p) > most {
+                (most, place) = (n.dot(&p), p);
+            }
+        }
+        place
+    };
+    let (own, other) = (farthest(a, &along), farthest(b, &-back));
+    [at.0.tr_mul(&(own - at.1)), to_a(other)]
+}
+
+/// Two edges whose common normal separates the solids by more than `least`, and by how much: those that do best of all that cross.
 pub(super) fn separating_edges(
     a: &Solid,
     b: &Solid,
     at: &Relative,
     closed: (Closed, Closed),
-    allowed: impl Fn([usize; 2], bool) -> bool,
+    (least, allowed): (f64, impl Fn([usize; 2], bool) -> bool),
 ) -> Option<([usize; 2], bool, f64)> {
-    let mut best: Option<([usize; 2], bool, f64)> = None;
+    let (mut best, mut most) = (None, least);
+    let [of_a, of_b] = near(a, b, at);
+    let rounding = ROUNDING * a.reach().min(b.reach());
     for (i, e) in a.of.edges.iter().enumerate() {
+        if above(a, i, &of_b) < most - rounding {
+            continue;
+        }
         let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
         let turn = at.0.tr_mul(&e.turn);
         for (k, o) in b.of.edges.iter().enumerate() {
             // do the arcs between the normals cross, those of the second mirrored?
             let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
             let (cba, dba) = (r.dot(&turn), s.dot(&turn));
+            if cba * dba >= 0.0 {
+                continue;
+            }
             let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
-            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+            if adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+                continue;
+            }
+            if above(b, k, &of_a) < most - rounding {
                 continue;
             }
             let Some((against, apart)) = crossing(a, b, at, [i, k]) else {
                 continue;
             };
-            if best.is_none_or(|(.., most)| apart > most) {
+            if apart > most {
                 let cross = a
                     .local_edge(i)
                     .1
@@ -39,7 +92,7 @@ pub(super) fn separating_edges(
                 if !allowed([i, k], against) {
                     continue;
                 }
-                best = Some(([i, k], against, apart));
+                (best, most) = (Some(([i, k], against, apart)), apart);
             }
         }
     }

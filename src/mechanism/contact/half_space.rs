@@ -7,6 +7,8 @@
 //! a step, the lowest point of its rim jumps from side to side: then it is held by four points fixed on the rim for that step,
 //! among them where it is lowest and will be. If the rim is lower between them at the end of the step, the step is solved again
 //! with its lowest point as a fifth ([`exchange`](crate::contact)).
+//!
+//! Of a hull with many vertices the lowest are contacts, as [`corners`](super::corners) says.
 
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
@@ -119,13 +121,20 @@ fn part(c: &Collider, feature: usize, held: &Meeting) -> Part {
             (center + out * *radius, 0.0)
         }
         Surface::Heights(_) => unreachable!("a height field is the world's"),
-        Surface::Hull(hull) => (c.position + c.orientation * hull.vertices()[feature], 0.0),
+        Surface::Hull(hull) => {
+            let vertex = match *held {
+                Meeting::Corner(vertex) => vertex,
+                _ => feature,
+            };
+            (c.position + c.orientation * hull.vertices()[vertex], 0.0)
+        }
     };
     Part::Ball(Ball { center, radius })
 }
 
 impl Collider {
-    /// The features that may touch a half-space: the name of each, and its arm from the center of mass in the body frame.
+    /// The features that may touch a half-space, or the triangles of a height field: the name of each, and its arm from the center of mass
+    /// in the body frame.
     pub(crate) fn features(&self) -> Vec<(String, Vec3)> {
         let signs = |n: usize, f: usize| {
             let sign = |bit: usize| if f >> bit & 1 == 1 { '+' } else { '-' };

@@ -17,8 +17,10 @@
 //! that, and boxes exactly above each other meet in four corners.
 
 use super::Collider;
+use super::corners;
 use super::edges::{edge_gap, separating_edges};
 use super::meeting::{Meeting, OUTLINE, SLOTS};
+use super::plane::Plane;
 use super::polytope::{CORNERS, Face, Solid};
 use super::seam::Closed;
 use super::sweep::Sweep;
@@ -66,22 +68,21 @@ fn placed(s: &Solid, (r, t): &Relative, vertex: usize) -> Vec3 {
 
 /// How far a face of `a` keeps `b` away.
 fn apart_by(a: &Solid, b: &Solid, at: &Relative, face: usize) -> f64 {
-    let face = &a.of.faces[face];
-    let n = face.normal;
-    let local = at.0.tr_mul(&n);
-    let least = (0..b.of.points.len())
-        .map(|v| local.dot(&b.local(v)))
-        .fold(f64::INFINITY, f64::min);
-    least + n.dot(&at.1) - n.dot(&a.local(face.top))
+    Plane::new(a, at, face).apart(b).0
 }
 
-/// The face of `a` farthest from `b`, and how far, of those that are not closed.
+/// The face of `a` farthest from `b`, and how far, of those that are not closed. Not all vertices of `b` are compared with a face
+/// below which one is that is known to be low.
 fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)) -> (usize, f64) {
-    let mut best = (0, f64::NEG_INFINITY);
+    let (mut best, mut low) = ((0, f64::NEG_INFINITY), 0);
     for face in 0..a.of.faces.len() {
-        let apart = apart_by(a, b, at, face);
+        let plane = Plane::new(a, at, face);
+        if plane.height(b, low) <= best.1 {
+            continue;
+        }
+        let (apart, lowest) = plane.apart(b);
         if apart > best.1 && !is_closed((a, b), at, &a.of.faces[face].normal, closed) {
-            best = (face, apart);
+            (best, low) = ((face, apart), lowest);
         }
     }
     best
@@ -253,9 +254,15 @@ fn passing(
     closed: (Closed, Closed),
 ) -> Option<(bool, usize)> {
     let best = |a: &Solid, b: &Solid, here: &Relative, there: &Relative, closed| {
-        let mut best = (0, -TOUCHING);
+        let (mut best, mut low) = ((0, -TOUCHING), 0);
         for face in 0..a.of.faces.len() {
-            let apart = apart_by(a, b, here, face).min(apart_by(a, b, there, face));
+            let plane = Plane::new(a, here, face);
+            if plane.height(b, low) <= best.1 {
+                continue;
+            }
+            let (now, lowest) = plane.apart(b);
+            low = lowest;
+            let apart = now.min(apart_by(a, b, there, face));
             if apart > best.1 && !is_closed((a, b), here, &a.of.faces[face].normal, closed) {
                 best = (face, apart);
             }
@@ -320,7 +327,8 @@ pub(super) fn search(
     // how far the best plane keeps them apart at the knot
     let mut level = -below(a, b, (swapped, face), (&here, &from_here));
     let by_faces = level > -TOUCHING;
-    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, |_, _| true) {
+    if !by_faces && let Some((.., by)) = separating_edges(a, b, &here, closed, (level, |_, _| true))
+    {
         level = level.max(by);
     }
     // rest is among the velocities that a gap allows which is not negative at the knot: it adds no energy
@@ -419,9 +427,25 @@ pub(super) fn search(
         let place = (first..OUTLINE).chain(0..first).find(free);
         found.places[place.expect("no more are chosen than there are places")] = meeting(corner);
     }
+    if clipped.is_fine {
+        // the corners of one small face leave places free
+        let at_knot = if swapped { &inverse(&knot) } else { &knot };
+        let turned = |is_now, up: &Vec3| (if is_now { at_knot } else { at_own }).0.tr_mul(up);
+        let chosen = corners::choose(clipped, &n, turned);
+        let held = |vertex| {
+            let at = placed(clipped, at_own, vertex);
+            let is_open = n.dot(&at) - level > -deep && own.is_above(face, &at);
+            is_open.then_some(Meeting::Vertex {
+                side: 1 - side,
+                vertex,
+                face,
+            })
+        };
+        corners::place(&mut found.places, chosen, held);
+    }
     if separate
-        && let Some((edges, against, by)) = separating_edges(a, b, &at, closed, allows_rest)
-        && by > apart - PREFERRED * size
+        && let Some((edges, against, _)) =
+            separating_edges(a, b, &at, closed, (apart - PREFERRED * size, allows_rest))
     {
         let edges = Meeting::Edges { edges, against };
         let known = &found.places[..OUTLINE];

@@ -10,6 +10,9 @@ pub(super) const CURVED: usize = 4;
 /// Those of prisms, then those.
 pub(super) const SLOTS: usize = OUTLINE + CURVED;
 
+/// More vertices than hulls have, as numbers of vertices are stored.
+const VERTICES: f64 = (1 << 24) as f64;
+
 /// From the middle of an axis to its end.
 pub(super) const END: i16 = 1 << 14;
 
@@ -103,6 +106,8 @@ pub(crate) enum Meeting {
     Edge(usize),
     /// Parts of two colliders, one of them a cylinder.
     Parts([Part; 2]),
+    /// A vertex of a hull, on a half-space.
+    Corner(usize),
     /// A point fixed on a rim, by its angle about the axis in parts of a turn, [`TURN`] of them.
     OnRim(u16),
     /// Such a point of a cylinder, on the plane of a face of the other collider.
@@ -125,6 +130,7 @@ impl Meeting {
     pub fn name(&self) -> Option<String> {
         Some(match self {
             Self::Surfaces | Self::Apart => return None,
+            Self::Corner(vertex) => format!("vertex {vertex}"),
             Self::OnRim(part) => format!("rim at {:.2} degrees", degrees(*part)),
             Self::RimOnFace {
                 side, part, face, ..
@@ -146,10 +152,15 @@ impl Meeting {
 }
 
 impl Meeting {
-    /// A point of a rim as a number of a step's unknowns, none of which is zero; -1 of what has none.
+    /// A point of a rim or a vertex, on a half-space or a face, as a number of a step's unknowns, none of which is zero; -1 of what has none.
+    /// Numbers of vertices are below it.
     pub(crate) fn code(&self) -> f64 {
         let turn = f64::from(TURN);
         match *self {
+            Self::Corner(vertex) => -2.0 - vertex as f64,
+            Self::Vertex { side, vertex, face } => {
+                -2.0 - VERTICES * (1.0 + side as f64 + 2.0 * face as f64) - vertex as f64
+            }
             Self::OnRim(part) => f64::from(part) + 1.0,
             Self::RimOnFace {
                 side,
@@ -194,6 +205,20 @@ impl Meeting {
 
     /// What has that number.
     pub(crate) fn decoded(code: f64) -> Self {
+        if code <= -2.0 && code.is_finite() {
+            let (vertex, which) = (
+                ((-2.0 - code) % VERTICES) as usize,
+                ((-2.0 - code) / VERTICES) as usize,
+            );
+            return match which.checked_sub(1) {
+                None => Self::Corner(vertex),
+                Some(which) => Self::Vertex {
+                    side: which & 1,
+                    vertex,
+                    face: which >> 1,
+                },
+            };
+        }
         if code < 1.0 || code >= f64::from(u32::MAX) {
             return Self::Apart;
         }

@@ -9,10 +9,12 @@
 //! a gap that is smooth in the poses at the step's end. A derivative is that with what meets held; where it changes, functions
 //! of the motion have kinks.
 
+mod ahead;
 mod ball;
 mod between;
 mod capsule_capsule;
 mod capsule_polytope;
+mod corners;
 mod crossing;
 mod cylinder;
 mod edges;
@@ -24,6 +26,7 @@ mod meeting;
 mod nearest;
 mod number;
 mod overlap;
+mod plane;
 mod polytope;
 mod rim;
 mod rim_points;
@@ -41,7 +44,9 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use between::{is_supported, slots};
+pub(in crate::mechanism) use corners::{LOWEST, is_fine};
 
 pub(crate) use frame::{
     FrameAxis, TouchSlope, friction_rows, normal_row, rate_derivatives, touch_change,
@@ -56,9 +61,9 @@ pub(crate) use meeting::{Meeting, TURN};
 
 use super::{Mechanism, Shape};
 use crate::spatial::{Mat3, Pose, Vec3};
+use meeting::SLOTS;
 use seam::Seam;
 use serde::{Deserialize, Serialize};
-use sway::Sway;
 use sweep::Sweep;
 
 /// What of a body touches, about a place on it: a point, or as the shapes of bodies.
@@ -154,6 +159,8 @@ pub struct Collider {
     pub(crate) seams: Vec<Seam>,
     /// Edges that solids of the same body surround.
     pub(crate) buried: Vec<usize>,
+    /// Are only its lowest vertices contacts with half-spaces, found at every knot?
+    pub(crate) by_lowest: bool,
 }
 
 /// A half-space of the world: solid where `normal . x < offset`.
@@ -262,83 +269,21 @@ pub(crate) struct Search {
     /// The ground, the collider, and which of its balls or rims met these triangles.
     ball: Option<(usize, usize, usize)>,
     triangles: [Meeting; FACETS],
+    /// Of a half-space and a hull of many vertices.
+    ground: Option<((usize, usize), [Meeting; SLOTS])>,
 }
 
-/// What bodies may turn against each other in a step, in multiples of what they turned in the one before: an impact turns
-/// them faster. Not derived: of 80 falls one has a step without solution with it, as two had with a rule that asks whether edges
-/// come to be parallel at twice that turn.
-const TURNS: f64 = 4.0;
-
-/// Where bodies come to in the interval that follows a knot, if they go on as in the one before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ahead<'a> {
-    /// Linear and angular, six a body; empty where nothing moves.
-    pub velocities: &'a [f64],
-    /// Length of the interval, s.
-    pub h: f64,
-}
-
-impl Ahead<'_> {
-    /// They stay.
-    pub const NONE: Self = Self {
-        velocities: &[],
-        h: 0.0,
-    };
-
-    /// Linear and angular velocity of a body.
-    fn motion(&self, body: Option<usize>) -> Option<(Vec3, Vec3)> {
-        let six = self.velocities.get(6 * body?..)?.get(..6)?;
-        let of = |i: usize| Vec3::from_column_slice(&six[i..i + 3]);
-        Some((of(0), of(3)))
-    }
-
-    /// Angular velocity of a body against another, world frame.
-    fn spin(&self, (a, p): (Option<usize>, &Pose), (b, q): (Option<usize>, &Pose)) -> Vec3 {
-        let spin = |body, pose: &Pose| {
-            let motion = self.motion(body);
-            motion.map_or_else(Vec3::zeros, |(_, w)| pose.r * w)
-        };
-        spin(b, q) - spin(a, p)
-    }
-
-    /// May lines of two bodies turn within the interval until they are parallel, where the distance along their common normal jumps
-    /// from one side to the other? Neither what the bodies turn together changes the angle, nor the spin of a body about its own line: a
-    /// rod that rolls stays at its angle to an edge, however fast it rolls.
-    fn may_be_parallel(
-        &self,
-        lines: [Vec3; 2],
-        (a, p): (Option<usize>, &Pose),
-        (b, q): (Option<usize>, &Pose),
-    ) -> bool {
-        let turn = |body, pose: &Pose, line: &Vec3| {
-            let motion = self.motion(body);
-            motion.map_or_else(Vec3::zeros, |(_, w)| {
-                let w = pose.r * w;
-                w - line * line.dot(&w)
-            })
-        };
-        let across = (turn(b, q, &lines[1]) - turn(a, p, &lines[0])).norm();
-        let least = across.min(self.spin((a, p), (b, q)).norm());
-        lines[0].cross(&lines[1]).norm() < (TURNS * least * self.h.abs()).min(sway::LYING)
-    }
-
-    /// How two bodies move against each other, of which one has a size of so much.
-    fn sway(
-        &self,
-        (a, p): (Option<usize>, &Pose),
-        (b, q): (Option<usize>, &Pose),
-        size: f64,
-    ) -> Sway {
-        let speed = |body| self.motion(body).map_or_else(Vec3::zeros, |(v, _)| v);
-        Sway {
-            turn: self.spin((a, p), (b, q)) * self.h.abs(),
-            moved: (speed(b) - speed(a)) * (self.h.abs() / size),
+impl Search {
+    /// The vertices that a half-space and a hull hold, searched for once.
+    fn of(
+        &mut self,
+        pair: (usize, usize),
+        search: impl FnOnce() -> [Meeting; SLOTS],
+    ) -> [Meeting; SLOTS] {
+        match self.ground {
+            Some((known, places)) if known == pair => places,
+            _ => self.ground.insert((pair, search())).1,
         }
-    }
-
-    fn of(&self, body: Option<usize>, pose: &Pose) -> Pose {
-        self.motion(body)
-            .map_or(*pose, |(v, w)| pose.moved(&(v * self.h), &(w * self.h)))
     }
 }
 
@@ -442,7 +387,10 @@ impl Mechanism {
     /// Is what meets at a contact searched for at every knot?
     pub(crate) fn is_searched(&self, c: &Contact) -> bool {
         match c.pair {
-            Pair::Ground { collider, .. } => cylinder::is_cylinder(&self.colliders[collider]),
+            Pair::Ground { collider, .. } => {
+                let own = &self.colliders[collider];
+                own.by_lowest || cylinder::is_cylinder(own)
+            }
             Pair::Between { first, second, .. } => {
                 between::is_searched((&self.colliders[first], &self.colliders[second]))
             }
@@ -480,6 +428,12 @@ impl Mechanism {
                 }
                 let n = &self.half_spaces[half_space].normal;
                 let next = ahead.of(own.body, now);
+                if own.by_lowest {
+                    let places = last.of((half_space, collider), || {
+                        corners::search(n, own, (now, &next))
+                    });
+                    return places[feature];
+                }
                 let sway = ahead.sway((None, now), (own.body, now), cylinder::reach(own));
                 return half_space::meeting(n, own, feature, (now, &next), &sway);
             }

@@ -259,6 +259,8 @@ pub(super) struct Solid<'a> {
     pub seams: &'a [Seam],
     /// Edges within neighbors, which nothing reaches.
     pub buried: &'a [usize],
+    /// Has it so many vertices that those of one face are few of the lowest?
+    pub is_fine: bool,
 }
 
 impl Collider {
@@ -288,6 +290,7 @@ impl Collider {
             orientation: self.orientation,
             seams: &self.seams,
             buried: &self.buried,
+            is_fine: self.by_lowest,
         })
     }
 }

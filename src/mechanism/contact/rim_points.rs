@@ -1,11 +1,14 @@
-//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others.
+//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others. Vertices
+//! of hulls that have many are exchanged in the same way, on half-spaces ([`corners`]) and on faces.
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
 use super::between;
+use super::corners;
 use super::cylinder::{half, is_cylinder};
 use super::half_space;
 use super::meeting::{Meeting, SLOTS, TURN};
+use super::sweep::half_thickness;
 use super::{Collider, Contact, Pair};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
@@ -56,6 +59,52 @@ fn lowest_on_face(
     is_above.then_some((held, gap))
 }
 
+/// The lowest vertex of a hull of many that is above a face of the other, as it would be held, and its gap. Those deeper than half of the
+/// thinner solid are on another side.
+fn lowest_corner(
+    of: (&Collider, &Collider),
+    (side, face): (usize, usize),
+    poses: (&Pose, &Pose),
+) -> Option<(Meeting, f64)> {
+    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
+    let (c, on) = (colliders[side], colliders[1 - side]);
+    let (own, other) = (c.solid()?, on.solid()?);
+    let place = on
+        .orientation
+        .tr_mul(&(poses[1 - side].r).tr_mul(&(poses[side].point(&c.position) - poses[1 - side].x)))
+        - on.orientation.tr_mul(&on.position);
+    let turn = on.orientation.transpose()
+        * poses[1 - side].r.transpose()
+        * (poses[side].r * c.orientation);
+    let n = other.of.faces[face].normal;
+    let up = turn.tr_mul(&n);
+    let level = n.dot(&(place - other.local(other.of.faces[face].top)));
+    let deepest = -half_thickness(of.0).min(half_thickness(of.1));
+    let (mut lowest, mut vertex) = (0.0, None);
+    for v in 0..own.of.points.len() {
+        let p = own.local(v);
+        let gap = up.dot(&p) + level;
+        if gap < lowest && gap > deepest && other.is_above(face, &(turn * p + place)) {
+            (lowest, vertex) = (gap, Some(v));
+        }
+    }
+    let vertex = vertex?;
+    Some((Meeting::Vertex { side, vertex, face }, lowest))
+}
+
+/// A face of the other that a vertex of a hull of many is held on.
+fn corner_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(usize, usize)> {
+    match *held {
+        Meeting::Vertex { side, face, .. } => [of.0, of.1][side].by_lowest.then_some((side, face)),
+        _ => None,
+    }
+}
+
+/// May vertices of a hull be exchanged on faces of the other?
+fn has_corners(of: (&Collider, &Collider)) -> bool {
+    (of.0.by_lowest || of.1.by_lowest) && of.0.solid().is_some() && of.1.solid().is_some()
+}
+
 /// A rim on a face of the other that something of its end is held on.
 fn end_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(u8, bool, usize)> {
     match *held {
@@ -69,7 +118,7 @@ fn end_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(u8, bool, 
     }
 }
 
-/// Of what is held of two colliders, the lowest point of a rim on a face, deeper than `below` it, that is not held yet.
+/// Of what is held of two colliders, the lowest point of a rim or the lowest vertex on a face, deeper than `below` it, that is not held yet.
 pub(super) fn lowest_of(
     of: (&Collider, &Collider),
     held: &mut dyn Iterator<Item = Meeting>,
@@ -82,7 +131,18 @@ pub(super) fn lowest_of(
     for (taken, held) in taken.iter_mut().zip(held) {
         *taken = held;
     }
+    let mut last_corner = None;
     for held in &taken {
+        let corner = corner_on_face(of, held);
+        if corner.is_some() && corner != last_corner {
+            last_corner = corner;
+            if let Some((point, gap)) = corner.and_then(|face| lowest_corner(of, face, poses))
+                && gap < deepest
+                && !taken.contains(&point)
+            {
+                (deepest, lowest) = (gap, Some(point));
+            }
+        }
         let end = end_on_face(of, held);
         if end.is_none() || end == last {
             continue;
@@ -104,19 +164,22 @@ pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeti
 }
 
 impl Mechanism {
-    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, and of every
-    /// pair of a cylinder and what has faces.
+    /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, of every hull
+    /// of many vertices with every half-space and with what has faces, and of every pair of a cylinder and what has faces.
     pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
         let group = |c: &Contact| match c.pair {
             Pair::Ground {
                 half_space,
                 collider,
                 feature,
-            } => half_space::end(&self.colliders[collider], feature)
-                .map(|end| (0, half_space, collider, end)),
+            } => {
+                let own = &self.colliders[collider];
+                let end = half_space::end(own, feature).or(own.by_lowest.then_some(0));
+                end.map(|end| (0, half_space, collider, end))
+            }
             Pair::Between { first, second, .. } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
-                between::has_rims(of).then_some((1, first, second, 0))
+                (between::has_rims(of) || has_corners(of)).then_some((1, first, second, 0))
             }
         };
         let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));
@@ -131,8 +194,8 @@ impl Mechanism {
         groups.into_iter().map(members).collect()
     }
 
-    /// A point of a rim that is lower than what it meets by more than `below` (m) and is not held among the contacts of a group, of which
-    /// `c` is one.
+    /// A point of a rim, or a vertex, that is lower than what it meets by more than `below` (m) and is not held among the contacts of a
+    /// group, of which `c` is one.
     pub(crate) fn lower_point(
         &self,
         c: &Contact,
@@ -148,6 +211,13 @@ impl Mechanism {
             } => {
                 let own = (&self.colliders[collider], feature);
                 let ground = &self.half_spaces[half_space];
+                if let Some((lowest, gap)) = corners::lowest(ground, own.0, &poses[c.child]) {
+                    let mut is_held = false;
+                    for held in held {
+                        is_held |= held == lowest;
+                    }
+                    return (gap < -below && !is_held).then_some(lowest);
+                }
                 let (lowest, gap) = half_space::lowest_point(ground, own, &poses[c.child])?;
                 let (mut is_flat, mut is_held) = (false, false);
                 for held in held {

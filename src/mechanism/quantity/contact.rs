@@ -4,8 +4,8 @@ use super::reaction::pull_share;
 use super::{Adjoint, KnotData, ReactionSource};
 use crate::mechanism::wrench::{add_six, add_wrench, dot};
 use crate::mechanism::{
-    Ahead, Contact, Field, Meeting, Row, Touch, friction_rows, normal_row, rate_derivatives,
-    touch_change,
+    Ahead, Contact, Field, Meeting, Row, Search, Touch, friction_rows, normal_row,
+    rate_derivatives, touch_change,
 };
 use crate::spatial::{Pose, Vec3};
 
@@ -43,9 +43,21 @@ pub struct StepInterval {
     pub poses: Vec<Pose>,
 }
 
-/// A contact, by its index, at a knot whose reactions are known, and in the step from it (none at the last knot).
-pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> Contacting {
-    let (c, held, touch, [a, b]) = at(k, contact);
+/// Every contact at a knot whose reactions are known, and in the step from it (none at the last knot).
+pub fn contacting(k: &KnotData, step: Option<&StepInterval>) -> Vec<Contacting> {
+    let mut search = Search::default();
+    let all = 0..k.mechanism.contacts.len();
+    all.map(|c| contacting_one(k, c, step, &mut search))
+        .collect()
+}
+
+fn contacting_one(
+    k: &KnotData,
+    contact: usize,
+    step: Option<&StepInterval>,
+    search: &mut Search,
+) -> Contacting {
+    let (c, held, touch, [a, b]) = at_of(k, contact, search);
     let step = step.map(|step| {
         let [normal, x, y] = forces(k, contact);
         let axis = c.frame_axis(&touch);
@@ -71,12 +83,21 @@ pub fn contacting(k: &KnotData, contact: usize, step: Option<&StepInterval>) -> 
 
 /// The contact as it is in the step from the knot, with what meets there, and the poses of its bodies.
 fn at<'a>(k: &KnotData<'a>, contact: usize) -> (&'a Contact, Meeting, Touch, [&'a Pose; 2]) {
+    at_of(k, contact, &mut Search::default())
+}
+
+/// The same of contacts in turn, of which those of one pair are found by one search.
+fn at_of<'a>(
+    k: &KnotData<'a>,
+    contact: usize,
+    search: &mut Search,
+) -> (&'a Contact, Meeting, Touch, [&'a Pose; 2]) {
     let (m, c) = (k.mechanism, &k.mechanism.contacts[contact]);
     let ahead = Ahead {
         velocities: k.before,
         h: k.h,
     };
-    let held = m.meeting(c, k.poses, &ahead);
+    let held = m.meeting_of(c, k.poses, &ahead, search);
     let touch = m.touch_of(c, &held, k.poses);
     let ends = [m.pose(k.poses, c.parent), &k.poses[c.child]];
     (c, held, touch, ends)

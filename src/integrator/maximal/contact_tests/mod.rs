@@ -1,5 +1,6 @@
 //! Steps with contacts: one that cannot be solved, and derivatives.
 
+mod corners;
 mod cylinders;
 mod derivative;
 pub(in crate::integrator) use derivative::scenes::scenes;
