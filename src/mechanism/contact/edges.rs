@@ -20,8 +20,11 @@ pub(super) fn separating_edges(
             // do the arcs between the normals cross, those of the second mirrored?
             let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
             let (cba, dba) = (r.dot(&turn), s.dot(&turn));
+            if cba * dba >= 0.0 {
+                continue;
+            }
             let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
-            if cba * dba >= 0.0 || adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+            if adc * bdc >= 0.0 || cba * bdc <= 0.0 {
                 continue;
             }
             let Some((against, apart)) = crossing(a, b, at, [i, k]) else {

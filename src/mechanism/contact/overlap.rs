@@ -3,7 +3,7 @@
 
 use super::cylinder;
 use super::sweep::{Core, Poses, Sides, about, half_thickness};
-use super::{Collider, Contact, Pair, Surface};
+use super::{Ahead, Collider, Contact, Pair, Search, Surface};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
 use parry3d_f64::math::Pose3;
@@ -91,9 +91,13 @@ impl Mechanism {
             _ => None,
         };
         let depths: Vec<_> = self.contacts.iter().map(buried).collect();
+        let mut search = Search::default();
+        let mut gap = |c: &Contact| {
+            let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
+            self.touch_of(c, &held, poses).gap
+        };
         let each = self.contacts.iter().zip(depths);
-        let each =
-            each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or(-self.touch(c, poses).gap)));
+        let each = each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or_else(|| -gap(c))));
         each.filter(|(_, depth)| *depth > 0.0)
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }
