@@ -9,6 +9,19 @@ pub use law::{COARSE_TURN, FreeLaw, RotationLaw, increment, increment_scalar};
 
 use nalgebra::{Matrix3, Quaternion, UnitQuaternion, Vector3};
 
+/// Calls what is inlined with the machine's wide instructions, to the same bits on any. A macro, so that what is called is called
+/// from one place and becomes part of it.
+macro_rules! wide {
+    ($call:expr) => {
+        match pulp::Arch::new() {
+            #[cfg(target_arch = "x86_64")]
+            pulp::Arch::V3(simd) => simd.vectorize(|| $call),
+            _ => $call,
+        }
+    };
+}
+pub(crate) use wide;
+
 /// A vector in space.
 pub type Vec3 = Vector3<f64>;
 /// A 3 x 3 matrix.

@@ -35,7 +35,7 @@ macro_rules! by_size {
 /// C -= A B with A (m x k), or C -= A' B with A (k x m) if `TRANSPOSED`; B (k x n), C (m x n).
 ///
 /// The number n of columns follows from the lengths; `ONE` promises that it is 1.
-#[inline]
+#[inline(always)]
 pub(super) fn subtract_product<const TRANSPOSED: bool, const ONE: bool>(
     m: usize,
     k: usize,
@@ -48,7 +48,7 @@ pub(super) fn subtract_product<const TRANSPOSED: bool, const ONE: bool>(
 }
 
 /// B <- D B, or D' B if `TRANSPOSED`, with D (size x size) and B (size x n).
-#[inline]
+#[inline(always)]
 pub(super) fn apply<const TRANSPOSED: bool, const ONE: bool>(
     size: usize,
     d: &[f64],

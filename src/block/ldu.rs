@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use super::order::{self, Elimination};
 use super::{Node, PatternError, kernel};
+use crate::spatial::wide;
 
 /// A pivot block that cannot be inverted; see [`Symbolic::factor`].
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
@@ -282,6 +283,11 @@ impl Symbolic {
     /// If `values` does not have length [`Symbolic::values_len`].
     pub fn factor(&self, values: &mut [f64]) -> Result<(), BadPivot> {
         assert_eq!(values.len(), self.values_len(), "length of the value array");
+        wide!(self.eliminate(values))
+    }
+
+    #[inline(always)]
+    fn eliminate(&self, values: &mut [f64]) -> Result<(), BadPivot> {
         let (blocks, peaks) = values.split_at_mut(self.blocks);
         peaks.fill(0.0);
         for p in &self.pivots {

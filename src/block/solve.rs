@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::ldu::{Pivot, Rows};
 use super::{Symbolic, kernel};
+use crate::spatial::wide;
 
 /// Why two mutable borrows of one vector are possible.
 const APART: &str = "rows of different nodes do not overlap";
@@ -22,13 +23,13 @@ impl Symbolic {
     /// If a length does not fit, as in every solve below.
     pub fn solve(&self, factored: &[f64], b: &mut [f64]) {
         self.check(factored, b, 1);
-        self.substitute::<false, true>(factored, b, Rows::range);
+        wide!(self.substitute::<false, true>(factored, b, Rows::range));
     }
 
     /// b <- A'^-1 b with the factors of A. Allocates nothing.
     pub fn solve_transposed(&self, factored: &[f64], b: &mut [f64]) {
         self.check(factored, b, 1);
-        self.substitute::<true, true>(factored, b, Rows::range);
+        wide!(self.substitute::<true, true>(factored, b, Rows::range));
     }
 
     /// Workspace for up to `columns` right-hand sides at once.

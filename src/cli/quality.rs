@@ -218,11 +218,12 @@ pub fn warn_of_swings(
     t: &Trajectory,
     stats: &RolloutStats,
 ) -> Result<(), StepError> {
-    let (system, mut w) = (&model.system, model.system.work());
+    let system = &model.system;
     if stats.most_parts < MOST_PARTS && system.choice().substeps() == Substeps::Auto {
         // they have as many parts as they ask for
         return Ok(());
     }
+    let mut w = system.work();
     let mut swing = |at: &Knot, above: f64| {
         // of the step before
         let k = at.k;

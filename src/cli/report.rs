@@ -14,10 +14,13 @@ pub fn constraint_violations(
     stats: &RolloutStats,
 ) -> Result<[f64; 2], StepError> {
     let system = &model.system;
-    let mut w = system.work();
+    let mut w = (stats.treated > 0).then(|| system.work());
     let (mut largest, mut at) = ([system.violation(t.state(0)), 0.0], t.knot(0));
     while at.k < t.steps() {
-        let gave_way = stats.treated > 0 && system.gave_way(&t.knot_point(&at), &mut w)?;
+        let gave_way = match &mut w {
+            Some(w) => system.gave_way(&t.knot_point(&at), w)?,
+            None => false,
+        };
         let own = &mut largest[usize::from(gave_way)];
         *own = own.max(system.violation(t.state(at.k + 1)));
         at = t.knot_after(&at);

@@ -309,6 +309,9 @@ const LOOKED_AT: usize = 2_000_000;
 fn warn_of_passing(model: &Model, t: &Trajectory, last: usize) {
     let (system, m) = (&model.system, model.system.mechanism());
     let pairs = m.loose_pairs();
+    if pairs.is_empty() {
+        return;
+    }
     let every = (pairs.len() * last).div_ceil(LOOKED_AT).max(1);
     let passing = (0..=last).step_by(every).find_map(|k| {
         let found = m.passing(&pairs, &system.poses(t.state(k)));

@@ -7,7 +7,7 @@ use crate::mechanism::{
     Ahead, Contact, Joint, Meeting, Relative, Row, Search, Vec6, friction_rows, normal_row,
 };
 use crate::mechanism::{add_wrench, dot, vec3};
-use crate::spatial::{Pose, Vec3};
+use crate::spatial::{Pose, Vec3, wide};
 
 /// What an element acts on.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,18 @@ pub(crate) enum Acts {
     OnBody(usize),
     /// A joint.
     OnJoint(usize),
+}
+
+/// An element that adds to a matrix.
+pub(crate) struct Adds<'a>(&'a Element, &'a Slot);
+
+impl Adds<'_> {
+    /// Of a side (parent, child) the wrenches and the rows of velocities that these answer to, whose products the block is the
+    /// sum of.
+    #[inline(always)]
+    pub fn side(&self, side: usize) -> [[Vec6; 3]; 2] {
+        [self.0.wrenches(self.1, side), self.0.rates(side)]
+    }
 }
 
 impl Slot {
@@ -86,9 +98,14 @@ const LEFT: f64 = 0.9;
 
 impl Element {
     /// Wrenches on a side, `m_c [N; B]' S`, by what flows in.
+    #[inline(always)]
     fn wrenches(&self, slot: &Slot, side: usize) -> [Vec6; 3] {
-        let (l, normal) = (&self.linear, both(&self.normal)[side]);
-        let along = self.tangents.each_ref().map(|t| both(t)[side]);
+        let of_side = |row: &Row| match side {
+            0 => row.parent(),
+            _ => row.child(),
+        };
+        let (l, normal) = (&self.linear, of_side(&self.normal));
+        let along = [of_side(&self.tangents[0]), of_side(&self.tangents[1])];
         let of = |s: [f64; 2]| along[0] * s[0] + along[1] * s[1];
         [
             (normal + of(l.drag)) * (slot.mass * l.normal),
@@ -97,7 +114,23 @@ impl Element {
         ]
     }
 
+    /// Adds `scale` times the wrenches of impulses, normal and tangents, to rows of bodies.
+    #[inline(always)]
+    pub(super) fn add_impulses(&self, slot: &Slot, sizes: [f64; 3], scale: f64, rows: &mut [f64]) {
+        if sizes == [0.0; 3] {
+            return;
+        }
+        let ([t, s], [g, a, b]) = (&self.tangents, sizes);
+        let mut sum = self.normal * g;
+        // at the start friction of joints is no part of the read-out, but acts in the step
+        if (a, b) != (0.0, 0.0) {
+            sum = sum + *t * a + *s * b;
+        }
+        add_wrench(rows, slot.parent, slot.child, &sum, scale * slot.mass);
+    }
+
     /// What flows in by the velocities of a side, `[N+; B+]`.
+    #[inline(always)]
     fn rates(&self, side: usize) -> [Vec6; 3] {
         let slides = &self.slide_by_velocity;
         [self.by_velocity[side], slides[0][side], slides[1][side]]
@@ -210,9 +243,13 @@ impl Layout {
 
     /// Gaps and sliding velocities at the trial unknowns; the impulses' wrenches leave the residual.
     pub(crate) fn evaluate(&self, w: &View, memory: &mut Memory, residual: &mut [f64]) {
-        if self.is_empty() || memory.idle {
-            return;
+        if !(self.is_empty() || memory.idle) {
+            wide!(self.evaluate_all(w, memory, residual));
         }
+    }
+
+    #[inline(always)]
+    fn evaluate_all(&self, w: &View, memory: &mut Memory, residual: &mut [f64]) {
         let (m, c, stage, y) = (w.model, memory, w.at.stage, w.trial);
         for (e, slot) in c.elements.iter_mut().zip(&self.slots) {
             let (parent, child) = (slot.parent, slot.child);
@@ -251,23 +288,20 @@ impl Layout {
                     };
                     e.gap = kept + dot(y, parent, child, &e.normal);
                 }
-                add_wrench(residual, parent, child, &e.normal, -slot.mass * e.local.g);
             }
             if e.law.frictional {
                 self.slide(w, e, slot);
-                for (i, row) in e.tangents.iter().enumerate() {
-                    let size = -slot.mass * e.local.b[i];
-                    add_wrench(residual, parent, child, row, size);
-                }
             }
+            e.add_impulses(slot, e.local.impulses(), -1.0, residual);
         }
     }
 
     /// The sliding velocity, where the contact at the end is known.
+    #[inline(always)]
     pub(super) fn slide(&self, w: &View, e: &mut Element, slot: &Slot) {
         e.slides = self.sliding_rows(w, (e, slot));
-        let along = |row| dot(w.trial, slot.parent, slot.child, row);
-        e.local.eta = e.slides.each_ref().map(along);
+        let along = |row: &Row| dot(w.trial, slot.parent, slot.child, row);
+        e.local.eta = [along(&e.slides[0]), along(&e.slides[1])];
         if self.pyramid.is_some() {
             let size = |row| along_absolute(w.trial, slot.parent, slot.child, row);
             let size = size(&e.slides[0]).max(size(&e.slides[1]));
@@ -276,6 +310,7 @@ impl Layout {
     }
 
     /// The rows of the sliding velocity: means of both ends of an interval.
+    #[inline(always)]
     pub(super) fn sliding_rows(&self, w: &View, (e, slot): (&Element, &Slot)) -> [Row; 2] {
         if !w.at.steps() {
             return e.tangents;
@@ -299,15 +334,26 @@ impl Layout {
     /// How the sliding velocity turns with the configuration at the end.
     pub(super) fn turn_slide(&self, w: &View, e: &mut Element, slot: &Slot) {
         let turns = self.rates_turn([1, 2], w.model, w.next, (&e.next, e), slot, w.trial);
-        e.slide_turn = turns.map(|sides| sides.map(|by| by * 0.5));
+        for (to, by) in e
+            .slide_turn
+            .iter_mut()
+            .flatten()
+            .zip(turns.iter().flatten())
+        {
+            *to = by * 0.5;
+        }
     }
 
     /// The blocks of the bodies gain `m_c [N; B]' S [N+; B+]`.
     pub(crate) fn assemble(&self, w: &View, memory: &mut Memory, values: &mut [f64]) {
         self.linearize(w, memory);
-        if memory.idle {
-            return;
+        if !memory.idle {
+            wide!(self.add_blocks(memory, values));
         }
+    }
+
+    #[inline(always)]
+    fn add_blocks(&self, memory: &Memory, values: &mut [f64]) {
         let mut add = |block: usize, on: &[Vec6; 3], by: &[Vec6; 3]| {
             let block = values[block..block + 36].as_chunks_mut::<6>().0;
             for (k, column) in block.iter_mut().enumerate() {
@@ -328,26 +374,26 @@ impl Layout {
         }
     }
 
-    /// The same to whoever keeps another matrix: what an element acts on, and of the side asked for (parent, child) the wrenches and
-    /// the rows of velocities that these answer to, whose products the block is the sum of.
-    pub(crate) fn add_to(
-        &self,
-        memory: &Memory,
-        mut each: impl FnMut(Acts, &dyn Fn(usize) -> [[Vec6; 3]; 2]),
-    ) {
+    /// The same to whoever keeps another matrix: what an element acts on, and what it adds.
+    #[inline(always)]
+    pub(crate) fn add_to(&self, memory: &Memory, mut each: impl FnMut(Acts, &Adds)) {
         if memory.idle {
             return;
         }
         for (e, slot) in memory.elements.iter().zip(&self.slots) {
-            each(slot.acts(), &|side| [e.wrenches(slot, side), e.rates(side)]);
+            each(slot.acts(), &Adds(e, slot));
         }
     }
 
     /// How gaps and sliding velocities answer to velocities, and the law there.
     pub(crate) fn linearize(&self, w: &View, memory: &mut Memory) {
-        if self.is_empty() || memory.idle {
-            return;
+        if !(self.is_empty() || memory.idle) {
+            wide!(self.linearize_all(w, memory));
         }
+    }
+
+    #[inline(always)]
+    fn linearize_all(&self, w: &View, memory: &mut Memory) {
         let (m, c, stage, y) = (w.model, memory, w.at.stage, w.trial);
         for (e, sides, slot) in c.each(self) {
             if e.law.gap {
@@ -378,7 +424,7 @@ impl Layout {
                 };
             }
             if e.law.frictional {
-                e.slide_by_velocity = e.slides.each_ref().map(both);
+                e.slide_by_velocity = [both(&e.slides[0]), both(&e.slides[1])];
                 if let Stage::Step(h) = stage {
                     self.turn_slide(w, e, slot);
                     let carry = |body: usize, by: &Vec6| {

@@ -31,6 +31,7 @@ pub(super) struct Local {
 
 impl Local {
     /// Normal impulse and friction.
+    #[inline(always)]
     pub fn impulses(&self) -> [f64; 3] {
         [self.g, self.b[0], self.b[1]]
     }
@@ -95,7 +96,8 @@ fn dot(a: &[f64; 2], b: &[f64; 2]) -> f64 {
 
 /// Largest `a` with `(u0, u) + a (d0, d)` in the cone, whose interior holds `(u0, u)`.
 fn reach(u0: f64, u: &[f64; 2], d0: f64, d: &[f64; 2]) -> f64 {
-    let n = u[0].hypot(u[1]);
+    // velocities, whose squares neither overflow nor vanish beside one another
+    let n = dot(u, u).sqrt();
     let a = d0 * d0 - dot(d, d);
     let b = u0 * d0 - dot(u, d);
     let c = ((u0 - n) * (u0 + n)).max(0.0);
@@ -289,9 +291,10 @@ impl Law {
         }
         if self.frictional {
             d.psi = target.psi - linear.by_normal * d.g - dot(&linear.by_slide, &eta);
-            d.b = [0, 1].map(|i| {
+            let along = |i: usize| {
                 target.c[1 + i] - linear.drag[i] * linear.normal * gap - dot(&linear.slide[i], &eta)
-            });
+            };
+            d.b = [along(0), along(1)];
         }
         d
     }

@@ -3,9 +3,9 @@
 
 use super::assembly::along;
 use super::progress::Progress;
-use super::{Element, Failed, Layout, NewtonSystem, Slot};
+use super::{Failed, Layout, NewtonSystem};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
-use crate::mechanism::{add_wrench, vec3};
+use crate::mechanism::vec3;
 
 // These trade iterations for starts anew; none changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
@@ -55,16 +55,6 @@ const ROUNDING: f64 = 1e-10;
 /// and the largest.
 pub(super) const PART: f64 = 0.995;
 const LARGEST_PART: f64 = 0.9995;
-
-/// Takes the wrenches of changed impulses from the rows.
-fn push(rhs: &mut [f64], e: &Element, slot: &Slot, change: [f64; 3]) {
-    let rows = [&e.normal, &e.tangents[0], &e.tangents[1]];
-    for (row, c) in rows.into_iter().zip(change) {
-        if c != 0.0 {
-            add_wrench(rhs, slot.parent, slot.child, row, -slot.mass * c);
-        }
-    }
-}
 
 /// An iteration towards one point of the path.
 struct Flow {
@@ -504,7 +494,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let largest = |rhs: &[f64]| rhs.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         start(&mut rhs, self.step);
         for (e, slot) in self.step.contacts().elements.iter().zip(&self.layout.slots) {
-            push(&mut rhs, e, slot, e.target.c);
+            e.add_impulses(slot, e.target.c, -1.0, &mut rhs);
         }
         self.step.solve(&rhs, &mut delta, false);
         let mut reach = self.recover(&delta);
@@ -516,7 +506,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 let elements = &self.step.contacts().elements;
                 for (e, slot) in elements.iter().zip(&self.layout.slots) {
                     let d = &e.direction;
-                    push(&mut rhs, e, slot, [d.g, d.b[0], d.b[1]]);
+                    e.add_impulses(slot, d.impulses(), -1.0, &mut rhs);
                 }
                 self.step.settle(&mut rhs, false);
                 let left = largest(&rhs);
@@ -545,7 +535,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 0.0
             };
             let eta = if e.law.frictional {
-                [0, 1].map(|i| -along(delta, p, c, &e.slide_by_velocity[i]))
+                let [first, second] = &e.slide_by_velocity;
+                [-along(delta, p, c, first), -along(delta, p, c, second)]
             } else {
                 [0.0; 2]
             };

@@ -18,7 +18,7 @@ use super::assembly::along;
 use super::derivative::add_sides;
 use super::{Element, Layout, Memory, NewtonSystem, Slot, View};
 use crate::dynamics::Stage;
-use crate::mechanism::{add_wrench, dot};
+use crate::mechanism::dot;
 
 /// Sweeps at most: each takes off seven digits for a body on the ground where `g/s` is 1e10, two where bodies touch.
 /// There none is left where the path ends a hundred times nearer than it does unless told, which the residual tells.
@@ -73,7 +73,7 @@ impl Layout {
     fn push_impulses(&self, memory: &Memory, r: &mut [f64]) {
         for (e, slot) in memory.elements.iter().zip(&self.slots) {
             let p = e.response.impulse(&e.response.inflow);
-            push(r, e, slot, p, -1.0);
+            e.add_impulses(slot, p, -1.0, r);
         }
     }
 
@@ -91,7 +91,7 @@ impl Layout {
         for (e, slot) in step.contacts().elements.iter().zip(&self.slots) {
             let own = e.response.own;
             match side {
-                Side::Push => push(left, e, slot, own, -1.0),
+                Side::Push => e.add_impulses(slot, own, -1.0, left),
                 Side::Pull => self.flow_back(e, slot, own.map(|v| -v), left),
             }
         }
@@ -204,12 +204,5 @@ impl Layout {
             add_sides(out, p, c, &e.slide_by_velocity[0], by[1]);
             add_sides(out, p, c, &e.slide_by_velocity[1], by[2]);
         }
-    }
-}
-
-/// Adds the wrenches of impulses.
-fn push(r: &mut [f64], e: &Element, slot: &Slot, impulses: [f64; 3], sign: f64) {
-    for (row, p) in e.rows().into_iter().zip(impulses) {
-        add_wrench(r, slot.parent, slot.child, row, sign * slot.mass * p);
     }
 }

@@ -22,7 +22,7 @@
 //! the free motion, and constant forces do exactly their work whatever they drive against what.
 
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
-use crate::mechanism::{Mechanism, add_wrench, dot, vec3};
+use crate::mechanism::{Mechanism, Row, dot, vec3};
 
 /// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
 /// what the central path leaves at open gaps.
@@ -76,8 +76,8 @@ pub(crate) struct KnotBooks {
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
-    /// Those of them that are blows.
-    blows: [Vec<[f64; 3]>; 2],
+    /// Wrenches on the bodies of those of them that are blows, and of those that only hold.
+    wrenches: [[Vec<f64>; 2]; 2],
 }
 
 /// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
@@ -100,6 +100,11 @@ fn mean_and_change(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     ]
 }
 
+/// Product of wrenches with velocities, J.
+fn product(wrenches: &[f64], v: impl Iterator<Item = f64>) -> f64 {
+    wrenches.iter().zip(v).map(|(f, v)| f * v).sum()
+}
+
 impl Layout {
     /// Adds the wrenches of the impulses at hand.
     pub(crate) fn add_impulses(&self, memory: &Memory, rows: &mut [f64]) {
@@ -107,9 +112,7 @@ impl Layout {
             return;
         }
         for (e, slot) in memory.elements.iter().zip(&self.slots) {
-            for (row, size) in e.rows().into_iter().zip(e.local.impulses()) {
-                add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
-            }
+            e.add_impulses(slot, e.local.impulses(), 1.0, rows);
         }
     }
 
@@ -154,13 +157,9 @@ impl Layout {
             *stands = loaded.collect();
         }
         let mut rows = vec![vec![0.0; dim]; if y.is_empty() { 2 } else { 4 }];
-        let blows = [0, 1].map(|k| {
-            let each = impulses[k].iter().zip(&*stands);
-            each.map(|(own, stands)| if *stands { [0.0; 3] } else { *own })
-                .collect::<Vec<_>>()
-        });
-        for (pair, blows) in rows.chunks_exact_mut(2).zip(&blows) {
-            self.exert(memory, blows, &mut pair[1]);
+        let wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], stands));
+        for (pair, [blows, _]) in rows.chunks_exact_mut(2).zip(&wrenches) {
+            pair[1][..blows.len()].copy_from_slice(blows);
         }
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
         if let Some(row) = rows.get_mut(2) {
@@ -169,27 +168,18 @@ impl Layout {
         KnotBooks {
             rows,
             impulses,
-            blows,
+            wrenches,
         }
     }
 
-    /// Adds the wrenches of the elements' impulses to the rows of the bodies.
-    fn exert(&self, memory: &Memory, impulses: &[[f64; 3]], rows: &mut [f64]) {
-        for ((e, slot), part) in memory.elements.iter().zip(&self.slots).zip(impulses) {
-            for (row, size) in e.rows().into_iter().zip(part) {
-                add_wrench(rows, slot.parent, slot.child, row, slot.mass * size);
-            }
+    /// Wrenches on the bodies of the elements' impulses: of those that are blows, and of those that stand.
+    fn wrenches(&self, memory: &Memory, impulses: &[[f64; 3]], stands: &[bool]) -> [Vec<f64>; 2] {
+        let mut out = [0, 1].map(|_| vec![0.0; 6 * self.sizes.len()]);
+        let each = memory.elements.iter().zip(&self.slots);
+        for ((e, slot), (part, stands)) in each.zip(impulses.iter().zip(stands)) {
+            e.add_impulses(slot, *part, 1.0, &mut out[usize::from(*stands)]);
         }
-    }
-
-    /// Product of the elements' impulses with velocities, J.
-    fn product(&self, memory: &Memory, impulses: &[[f64; 3]], v: &[f64]) -> f64 {
-        let each = memory.elements.iter().zip(&self.slots).zip(impulses);
-        each.flat_map(|((e, slot), part)| {
-            let rows = e.rows().into_iter().zip(part);
-            rows.map(|(row, size)| slot.mass * size * dot(v, slot.parent, slot.child, row))
-        })
-        .sum()
+        out
     }
 
     /// Ends with the rows solved for.
@@ -202,11 +192,11 @@ impl Layout {
         let exchange = |k: usize, after: &[f64]| {
             let [mean, change] = mean_and_change(rows[0], after);
             let blow = rows[2 * k + 1].to_vec();
-            let (impulses, blows) = (&books.impulses[k], &books.blows[k]);
+            let [blows, holds] = &books.wrenches[k];
+            let rest = change.iter().zip(&blow).map(|(change, blow)| change - blow);
             Exchange {
-                work: self.work(memory, impulses, &mean),
-                others_on_blow: self.product(memory, blows, &change)
-                    - self.product(memory, impulses, &blow),
+                work: self.work(memory, &books.impulses[k], &mean),
+                others_on_blow: product(blows, rest) - product(holds, blow.iter().copied()),
                 mean,
                 change,
                 blow,
@@ -226,15 +216,12 @@ impl Layout {
     fn work(&self, memory: &Memory, impulses: &[[f64; 3]], mean: &[f64]) -> ContactWork {
         let (mut out, mut given) = (ContactWork::default(), 0.0);
         for ((e, slot), own) in memory.elements.iter().zip(&self.slots).zip(impulses) {
-            let mut friction = 0.0;
-            for (k, (row, size)) in e.rows().into_iter().zip(own).enumerate() {
-                let work = slot.mass * size * dot(mean, slot.parent, slot.child, row);
-                if k > 0 {
-                    friction += work;
-                } else {
-                    out.impacts += work;
-                }
-            }
+            let work = |row: &Row, size: f64| match size {
+                0.0 => 0.0,
+                _ => slot.mass * size * dot(mean, slot.parent, slot.child, row),
+            };
+            out.impacts += work(&e.normal, own[0]);
+            let friction = work(&e.tangents[0], own[1]) + work(&e.tangents[1], own[2]);
             given += friction.max(0.0);
             out.friction += friction;
         }

@@ -324,11 +324,11 @@ pub trait Mechanical: Dynamics + Sized {
     /// # Errors
     /// When the parameters have no meaning.
     fn penetration_with(&self, p: &[f64], x: &[f64], w: &mut Self::Work) -> Result<f64, StepError> {
-        let poses = self.poses(x);
-        Ok(self
-            .mechanism_with(p, w)?
-            .deepest(&poses)
-            .map_or(0.0, |(_, depth)| depth))
+        let m = self.mechanism_with(p, w)?;
+        if m.contacts.is_empty() {
+            return Ok(0.0);
+        }
+        Ok(m.deepest(&self.poses(x)).map_or(0.0, |(_, depth)| depth))
     }
 
     /// The contact that overlaps most at a state, and by how much, m.

@@ -339,6 +339,7 @@ impl Row {
 impl std::ops::Add for Row {
     type Output = Self;
 
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         Self {
             force: self.force + other.force,
@@ -350,6 +351,7 @@ impl std::ops::Add for Row {
 
 impl std::ops::Mul<f64> for Row {
     type Output = Self;
+    #[inline(always)]
     fn mul(self, s: f64) -> Self {
         Self {
             force: self.force * s,

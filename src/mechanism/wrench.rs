@@ -53,17 +53,25 @@ pub(crate) fn add_wrench(
     }
 }
 
+/// Six numbers of a body as two vectors.
+#[inline(always)]
+fn linear_and_angular(v: &[f64], body: usize) -> (Vec3, Vec3) {
+    let v = &v[6 * body..6 * body + 6];
+    (Vec3::new(v[0], v[1], v[2]), Vec3::new(v[3], v[4], v[5]))
+}
+
 /// A wrench's product with six numbers of each body.
 #[inline(always)]
 pub(crate) fn dot(v: &[f64], parent: Option<usize>, child: usize, row: &Row) -> f64 {
-    let at = |b: usize| (vec3(v, 6 * b), vec3(v, 6 * b + 3));
-    let (x, p) = at(child);
+    let (x, p) = linear_and_angular(v, child);
     let on_child = row.force.dot(&x) + row.child_torque.dot(&p);
-    on_child
-        + parent.map_or(0.0, |b| {
-            let (x, p) = at(b);
-            row.parent_torque.dot(&p) - row.force.dot(&x)
-        })
+    match parent {
+        None => on_child,
+        Some(b) => {
+            let (x, p) = linear_and_angular(v, b);
+            on_child + (row.parent_torque.dot(&p) - row.force.dot(&x))
+        }
+    }
 }
 
 /// `row M^-1 row'`: how much a unit impulse along a row between two bodies moves along it.

@@ -225,15 +225,24 @@ impl Balance {
         let floors = self.floors();
         let mut best: Option<Unexplained> = None;
         let mut n = shortest;
-        while n <= last {
-            for from in (0..=last - n).step_by(n / 2) {
+        // a window is two halves, each of which it shares with another one, and twice as long a half
+        let mut halves: Vec<InPlay> = (0..2 * last / n)
+            .map(|i| {
                 let mut play = InPlay::default();
-                (from..=from + n).for_each(|k| play.add(self, k));
-                let own = found(from, from + n, floors[from], &play);
+                (i * n / 2..=(i + 1) * n / 2).for_each(|k| play.add(self, k));
+                play
+            })
+            .collect();
+        while n <= last {
+            for (i, pair) in halves.windows(2).enumerate() {
+                let from = i * n / 2;
+                let own = found(from, from + n, floors[from], &pair[0].with(&pair[1]));
                 if let Some(own) = own.filter(|own| best.is_none_or(|b| own.knot < b.knot)) {
                     best = Some(own);
                 }
             }
+            let pairs = halves.as_chunks().0.iter();
+            halves = pairs.map(|[first, second]| first.with(second)).collect();
             n *= 2;
         }
         best
@@ -257,43 +266,67 @@ impl Balance {
 }
 
 /// What is in play from knot to knot.
-#[derive(Default)]
 pub(super) struct InPlay {
     kinetic: f64,
     /// Smallest and largest potential energy and works.
-    ranges: Option<[(f64, f64); 5]>,
+    low: [f64; 5],
+    high: [f64; 5],
     /// Largest size of an energy.
     largest: f64,
 }
 
+impl Default for InPlay {
+    fn default() -> Self {
+        Self {
+            kinetic: 0.0,
+            low: [f64::INFINITY; 5],
+            high: [f64::NEG_INFINITY; 5],
+            largest: 0.0,
+        }
+    }
+}
+
 impl InPlay {
     pub fn add(&mut self, b: &Balance, k: usize) {
-        self.kinetic = self.kinetic.max(b.kinetic[k]);
-        self.largest = (self.largest).max(b.kinetic[k]).max(b.potential[k].abs());
+        let (kinetic, potential) = (b.kinetic[k], b.potential[k]);
+        self.kinetic = self.kinetic.max(kinetic);
+        self.largest = self.largest.max(kinetic).max(potential.abs());
         let now = [
-            &b.potential,
-            &b.actuators,
-            &b.dampers,
-            &b.friction,
-            &b.impacts,
-        ]
-        .map(|c| c[k]);
-        let ranges = self.ranges.get_or_insert(now.map(|v| (v, v)));
-        for ((low, high), now) in ranges.iter_mut().zip(now) {
+            potential,
+            b.actuators[k],
+            b.dampers[k],
+            b.friction[k],
+            b.impacts[k],
+        ];
+        for ((low, high), now) in self.low.iter_mut().zip(&mut self.high).zip(now) {
             (*low, *high) = (low.min(now), high.max(now));
         }
     }
 
+    /// What is in play in two pieces.
+    fn with(&self, other: &Self) -> Self {
+        Self {
+            kinetic: self.kinetic.max(other.kinetic),
+            low: std::array::from_fn(|i| self.low[i].min(other.low[i])),
+            high: std::array::from_fn(|i| self.high[i].max(other.high[i])),
+            largest: self.largest.max(other.largest),
+        }
+    }
+
+    /// The largest of the kinetic energy and the changes of the first curves, J.
+    fn size_of(&self, curves: usize) -> f64 {
+        let ranges = self.high.iter().zip(&self.low).take(curves);
+        ranges.fold(self.kinetic, |most, (high, low)| most.max(high - low))
+    }
+
     /// The largest of the kinetic energy and the changes of the potential energy and the work of actuators, J.
     fn driven(&self) -> f64 {
-        let ranges = self.ranges.iter().flatten().take(2);
-        ranges.fold(self.kinetic, |most, (low, high)| most.max(high - low))
+        self.size_of(2)
     }
 
     /// The largest of them, J.
     pub fn size(&self) -> f64 {
-        let ranges = self.ranges.iter().flatten().map(|(low, high)| high - low);
-        ranges.fold(self.kinetic, f64::max)
+        self.size_of(self.low.len())
     }
 }
 

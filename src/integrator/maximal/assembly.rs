@@ -7,7 +7,7 @@ use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
 use crate::mechanism::{Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
-use crate::spatial::{Pose, Quat, Vec3};
+use crate::spatial::{Pose, Quat, Vec3, wide};
 use nalgebra::Quaternion;
 
 /// Regularization of redundant rows, relative: far above rounding, and small enough for one sweep of refinement to undo.
@@ -281,6 +281,11 @@ impl Maximal {
 
     /// Residual at the unknowns `w.newton.trial`. Returns the largest entry, its row, and the floor rounding sets to it.
     pub(super) fn evaluate(&self, w: &mut Work) -> (f64, usize, f64) {
+        wide!(self.evaluate_all(w))
+    }
+
+    #[inline(always)]
+    fn evaluate_all(&self, w: &mut Work) -> (f64, usize, f64) {
         let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
         let y = &w.newton.trial;
         let softness = w.matrix.softness * w.knot.at.scale();
@@ -400,6 +405,11 @@ impl Maximal {
 
     /// The matrix without contacts and without `eps`.
     pub(super) fn assemble_bodies(&self, w: &mut Work) {
+        wide!(self.assemble_blocks(w));
+    }
+
+    #[inline(always)]
+    fn assemble_blocks(&self, w: &mut Work) {
         let (m, h, steps) = (&w.model, w.knot.at.h(), w.knot.at.steps());
         let values = &mut w.matrix.values;
         for zero in &self.zeros {

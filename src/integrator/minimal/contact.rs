@@ -123,6 +123,26 @@ pub(super) fn six(v: &[f64], b: usize) -> Vec6 {
     Vec6::from_column_slice(&v[6 * b..6 * b + 6])
 }
 
+impl Articulated {
+    /// Adds the products of wrenches with the rows of velocities that they answer to.
+    #[inline(always)]
+    fn add_products(&mut self, [wrenches, rows]: &[[Vec6; 3]; 2]) {
+        let parts = |all: &[Vec6; 3], at: usize| {
+            let part = |v: &Vec6| Vec3::new(v[at], v[at + 1], v[at + 2]);
+            [part(&all[0]), part(&all[1]), part(&all[2])]
+        };
+        let sum = |on: &[Vec3; 3], by: &[Vec3; 3]| {
+            on[0] * by[0].transpose() + on[1] * by[1].transpose() + on[2] * by[2].transpose()
+        };
+        let (f, t) = (parts(wrenches, 0), parts(wrenches, 3));
+        let (x, phi) = (parts(rows, 0), parts(rows, 3));
+        self.ff += sum(&f, &x);
+        self.ft += sum(&f, &phi);
+        self.tf += sum(&t, &x);
+        self.tt += sum(&t, &phi);
+    }
+}
+
 impl Minimal {
     /// Numbers of all bodies' velocities.
     pub(super) fn bodies(&self) -> usize {
@@ -344,42 +364,49 @@ impl Minimal {
         added.fill(Articulated::ZERO);
         pivots.fill(0.0);
         answers.fill(Default::default());
-        let known = &*w;
-        self.contacts.add_to(&known.touching.memory, |acts, of| {
-            let (i, side) = match acts {
-                Acts::OnBody(b) => (self.node_of[b], 1),
-                Acts::OnJoint(j) => {
-                    let i = self.node_of_joint[j];
-                    (i, usize::from(!self.nodes[i].reversed))
-                }
+        wide!(self.add_touching(w, h, (&mut added, &mut pivots, &mut answers)));
+        (w.touching.added, w.touching.pivots) = (added, pivots);
+        w.touching.answers = answers;
+    }
+
+    /// What contacts, limits and friction add: to bodies, to the pivots of joints, and to what displacements nearer to the world make.
+    #[inline(always)]
+    fn add_touching(
+        &self,
+        w: &Work,
+        h: f64,
+        (added, pivots, answers): (&mut [Articulated], &mut [f64], &mut [(Vec3, Vec3)]),
+    ) {
+        self.contacts.add_to(&w.touching.memory, |acts, of| {
+            let j = match acts {
+                Acts::OnBody(b) => return added[self.node_of[b]].add_products(&of.side(1)),
+                Acts::OnJoint(j) => j,
             };
-            let (node, k, to) = (&self.nodes[i], &known.knot[i], &known.trial[i]);
-            let r = &known.poses[node.body].r;
-            let [wrenches, rates] = of(side);
-            let near = node.near.map(|n| (n, of(1 - side)[1]));
+            let i = self.node_of_joint[j];
+            let (node, k, to) = (&self.nodes[i], &w.knot[i], &w.trial[i]);
+            let side = usize::from(!node.reversed);
+            let r = &w.poses[node.body].r;
+            let [wrenches, rates] = of.side(side);
+            let near = node.near.map(|n| (n, of.side(1 - side)[1]));
             for (which, (on, by)) in wrenches.iter().zip(&rates).enumerate() {
+                if *on == Vec6::zeros() {
+                    // limits have no friction, and friction of a joint has no gap and one direction
+                    continue;
+                }
                 // about the joint
                 let ((f, mut t), (x, mut phi)) =
                     (to_world(r, on), velocity_back((r, &k.law), to, h, by));
                 t += k.arms[1].cross(&f);
                 phi += to.arms[1].cross(&x);
-                if let Acts::OnBody(_) = acts {
-                    let p = &mut added[i];
-                    p.ff += f * x.transpose();
-                    p.ft += f * phi.transpose();
-                    p.tf += t * x.transpose();
-                    p.tt += t * phi.transpose();
-                    continue;
-                }
                 // a gap is one of the joint's coordinates, but the sliding velocity, of rows at both ends, is not its rate alone
                 let (mut along, mut turned) = (Vec3::zeros(), Vec3::zeros());
                 if let (Some((n, rates)), 1..) = (&near, which) {
-                    let near = (&known.poses[self.nodes[*n].body].r, &known.knot[*n].law);
-                    let (at, about) = velocity_back(near, &known.trial[*n], h, &rates[which]);
+                    let near = (&w.poses[self.nodes[*n].body].r, &w.knot[*n].law);
+                    let (at, about) = velocity_back(near, &w.trial[*n], h, &rates[which]);
                     (along, turned) = (x + at, phi + about - to.arms[0].cross(&at));
                 }
                 let n = node.count();
-                let axes = &known.axes[node.directions()];
+                let axes = &w.axes[node.directions()];
                 let pivot = &mut pivots[self.pivot_of[i]..self.pivot_of[i + 1]];
                 for (r, a) in axes.iter().enumerate() {
                     let on = a.left.dot(if r < node.slides { &f } else { &t });
@@ -393,8 +420,24 @@ impl Minimal {
                 }
             }
         });
-        (w.touching.added, w.touching.pivots) = (added, pivots);
-        w.touching.answers = answers;
+        // all that acts on a body at once: its torques and turns into the world, about its joint
+        for (i, node) in self.nodes.iter().enumerate() {
+            let own = &mut added[i];
+            if own.ff == Mat3::zeros() {
+                continue;
+            }
+            let (r, k, to) = (&w.poses[node.body].r, &w.knot[i], &w.trial[i]);
+            let turn = |axis: usize| {
+                let axis = r.column(axis).into_owned();
+                k.law
+                    .velocity_by_end_transposed(&to.omega, h, to.scalar, &axis)
+            };
+            let back = Mat3::from_rows(&[0, 1, 2].map(|axis| turn(axis).transpose()));
+            own.ft *= back;
+            own.tf = r * own.tf;
+            own.tt = r * own.tt * back;
+            own.shift(&k.arms[1], &to.arms[1]);
+        }
     }
 
     fn with_solver<T>(

@@ -153,6 +153,23 @@ impl Minimal {
     pub(super) fn evaluate_at(
         &self,
         at: &Knot,
+        step: (&[f64], &[f64], &[f64]),
+        places: &[f64],
+        w: &mut Work,
+    ) -> Result<(), StepError> {
+        self.follow(at, step, places, w)?;
+        self.couple(w);
+        let mut linear = Self::lend(w);
+        linear.at = *at;
+        self.differentiate(step.0, w, &mut linear);
+        w.linear = Some(linear);
+        Ok(())
+    }
+
+    /// Where a step leads that is known, and what touches there, without derivatives.
+    pub(super) fn follow(
+        &self,
+        at: &Knot,
         (x, u, y): (&[f64], &[f64], &[f64]),
         places: &[f64],
         w: &mut Work,
@@ -167,11 +184,6 @@ impl Minimal {
             return Err(self.failure(StepFailure::Domain, at, body, f64::NAN));
         }
         self.touch_as_given(contacts, at.h, w);
-        self.couple(w);
-        let mut linear = Self::lend(w);
-        linear.at = *at;
-        self.differentiate(x, w, &mut linear);
-        w.linear = Some(linear);
         Ok(())
     }
 

@@ -132,7 +132,7 @@ impl Minimal {
 
     /// Impulses of the joints' constraints in the step of these unknowns.
     fn react(&self, seen: &KnotPoint, w: &mut Work) -> Result<(), StepError> {
-        self.evaluate_at(&seen.at, (seen.x, seen.u, seen.y), seen.y, w)?;
+        self.follow(&seen.at, (seen.x, seen.u, seen.y), seen.y, w)?;
         self.react_at(0.5 * (seen.at.h_prev + seen.at.h), seen.at.h, w);
         let reactions = &mut w.observation.reactions;
         (self.contacts).reactions(&w.model, |unknown, place, scale| {
@@ -283,11 +283,15 @@ impl Minimal {
     ) -> Result<(), StepError> {
         parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
         let acts = needs.reactions && seen.at.h != 0.0 && seen.y.len() == self.dims().ny;
+        let at = Self::read(&seen.at);
         if acts {
             self.react(seen, w)?;
+            // the state is the same, forces act for less
+            w.knot.iter_mut().for_each(|k| k.touch = Default::default());
+            self.push_forces(&at, seen.x, seen.u, w);
+        } else {
+            self.prepare(&at, seen.x, seen.u, w)?;
         }
-        let at = Self::read(&seen.at);
-        self.prepare(&at, seen.x, seen.u, w)?;
         if needs.velocities {
             self.prepare_contacts(place, seen.x, w);
             // impulses of the step from here act on the same points

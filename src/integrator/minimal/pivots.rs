@@ -189,6 +189,7 @@ const MOST: usize = 6;
 
 /// Eliminates a joint's directions, one behind the other: `lu` is its pivot, `n x n` by columns, and becomes its factors;
 /// wrenches and answers become those of what is left at each, by its pivot, and `p` what is left in the end.
+#[inline(always)]
 pub(super) fn eliminate(
     p: &mut Articulated,
     axes: &mut [Axis],

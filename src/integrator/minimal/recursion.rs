@@ -142,6 +142,18 @@ impl Minimal {
         p: &mut Articulated,
         inverse: &mut [f64],
     ) -> Result<(), ()> {
+        wide!(self.eliminate_directions(w, i, h, p, inverse))
+    }
+
+    #[inline(always)]
+    fn eliminate_directions(
+        &self,
+        w: &mut Work,
+        i: usize,
+        h: f64,
+        p: &mut Articulated,
+        inverse: &mut [f64],
+    ) -> Result<(), ()> {
         let node = &self.nodes[i];
         let (n, acts) = (node.count(), w.touching.acts);
         pivot(p, node, &mut w.axes[node.directions()], inverse);

@@ -185,18 +185,7 @@ pub(super) struct Axis {
     pub rate: f64,
 }
 
-/// Calls what is inlined with the machine's wide instructions, to the same bits on any. A macro, so that what is called is called
-/// from one place and becomes part of it.
-macro_rules! wide {
-    ($call:expr) => {
-        match pulp::Arch::new() {
-            #[cfg(target_arch = "x86_64")]
-            pulp::Arch::V3(simd) => simd.vectorize(|| $call),
-            _ => $call,
-        }
-    };
-}
-pub(super) use wide;
+pub(super) use crate::spatial::wide;
 
 impl Minimal {
     pub(super) fn memory(&self) -> Work {

@@ -60,13 +60,16 @@ impl FrameAxis {
     /// along the axis, as that of a ball that goes around a box's edge in one step, takes the next axis.
     fn project(&self, n: &Vec3) -> (Vec3, Vec3, f64) {
         let (Self::First(axis) | Self::Second(axis)) = self;
-        let next = Vec3::new(axis.z, axis.x, axis.y);
-        let [first, second] = [*axis, next].map(|axis| {
+        let along = |axis: Vec3| {
             let t = axis - n * n.dot(&axis);
             let length = t.norm();
             (t / length, axis, length)
-        });
-        if first.2 > NOTHING { first } else { second }
+        };
+        let first = along(*axis);
+        if first.2 > NOTHING {
+            return first;
+        }
+        along(Vec3::new(axis.z, axis.x, axis.y))
     }
 
     /// Two unit vectors that make a right-handed frame with the normal.
@@ -91,6 +94,7 @@ impl FrameAxis {
 }
 
 /// The wrench of a unit force along `e` on the child at the point, and of its opposite on the parent.
+#[inline(always)]
 fn row(e: &Vec3, point: &Vec3, a: &Pose, b: &Pose) -> Row {
     Row {
         force: *e,
@@ -106,7 +110,8 @@ pub(crate) fn normal_row(t: &Touch, a: &Pose, b: &Pose) -> Row {
 
 /// The same along the two tangents.
 pub(crate) fn friction_rows(t: &Touch, axis: FrameAxis, a: &Pose, b: &Pose) -> [Row; 2] {
-    axis.tangents(&t.normal).map(|e| row(&e, &t.point, a, b))
+    let [first, second] = axis.tangents(&t.normal);
+    [row(&first, &t.point, a, b), row(&second, &t.point, a, b)]
 }
 
 /// Changes of the rows along the normal and the tangents by a change of the contact at the same poses.

@@ -161,14 +161,14 @@ impl Outline {
     }
 
     /// What is within side `k` of a face of `a`, corners up to `slack` beyond it included.
-    fn clipped(&self, a: &Solid, face: &Face, k: usize, slack: f64) -> Self {
+    fn clip(&self, (a, face): (&Solid, &Face), k: usize, slack: f64, out: &mut Self) {
         let n = face.corners.len();
         let [p, q] = [k, (k + 1) % n].map(|i| a.local(face.corners[i]));
         let inward = face.normal.cross(&(q - p)).normalize();
         let depth = |c: &Corner| inward.dot(&(c.at - p)) + slack;
-        let mut out = Self::empty();
+        out.len = 0;
         for (i, c) in self.all().iter().enumerate() {
-            let next = &self.all()[(i + 1) % self.len];
+            let next = self.all().get(i + 1).unwrap_or(&self.corners[0]);
             let (from, to) = (depth(c), depth(next));
             if from >= 0.0 {
                 out.push(*c);
@@ -195,7 +195,6 @@ impl Outline {
                 follows: if from >= 0.0 { Err(k) } else { c.follows },
             });
         }
-        out
     }
 }
 
@@ -213,10 +212,19 @@ fn outline(a: &Solid, b: &Solid, at: &Relative, face: usize) -> (Outline, usize)
     }
     let of = &b.of.faces[other];
     let longest = (of.edges.iter()).fold(0.0_f64, |m, e| m.max(b.local_edge(*e).2));
-    let mut left = Outline::of(b, at, of);
+    let (mut left, mut spare) = (Outline::of(b, at, of), Outline::empty());
     for k in 0..face.corners.len() {
-        left = left.clipped(a, face, k, PARALLEL * longest);
+        let (from, to) = match k % 2 {
+            0 => (&left, &mut spare),
+            _ => (&spare, &mut left),
+        };
+        from.clip((a, face), k, PARALLEL * longest, to);
     }
+    let left = if face.corners.len().is_multiple_of(2) {
+        left
+    } else {
+        spare
+    };
     (left, other)
 }
 

@@ -91,15 +91,13 @@ impl Mechanism {
             _ => None,
         };
         let depths: Vec<_> = self.contacts.iter().map(buried).collect();
-        let each = self.contacts.iter().zip(depths);
         let mut search = Search::default();
-        let each = each.map(|(c, deep)| {
-            let depth = deep.unwrap_or_else(|| {
-                let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
-                -self.touch_of(c, &held, poses).gap
-            });
-            (c.name.as_str(), depth)
-        });
+        let mut gap = |c: &Contact| {
+            let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
+            self.touch_of(c, &held, poses).gap
+        };
+        let each = self.contacts.iter().zip(depths);
+        let each = each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or_else(|| -gap(c))));
         each.filter(|(_, depth)| *depth > 0.0)
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }

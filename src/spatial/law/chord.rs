@@ -31,8 +31,13 @@ pub(super) fn jacobian_transposed(w: &Vec3, h: f64, s: f64, t: &Vec3) -> Vec3 {
 /// interval's end, `p-`.
 #[inline(always)]
 pub(super) fn momentum(w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
-    let jw = inertia * w;
-    jw * s + w.cross(&jw) * (0.5 * h)
+    momentum_of(&(inertia * w), w, h, s)
+}
+
+/// The same by `J w`.
+#[inline(always)]
+pub(super) fn momentum_of(jw: &Vec3, w: &Vec3, h: f64, s: f64) -> Vec3 {
+    jw * s + w.cross(jw) * (0.5 * h)
 }
 
 /// `dp/dw` of [`momentum`].

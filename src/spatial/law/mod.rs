@@ -22,7 +22,7 @@ pub use chord::{increment, increment_scalar};
 pub use free::FreeLaw;
 
 use super::{Mat3, Quat, Vec3, log};
-use exact::{right_jacobian, rotation_velocity, sines};
+use exact::{right_jacobian, rotation_velocity};
 
 /// How a body turns over an interval; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,9 +56,6 @@ const CHORD_PLANNED: f64 = 1.3;
 /// Turn by a step from which on its chord is coarse, rad: the spin is then off by a sixth of the square, 4 %, about as much as an
 /// energy error that is worth a warning.
 pub const COARSE_TURN: f64 = 0.5;
-
-/// Squares of angles, rad^2, below which series replace quotients: their next terms are below rounding.
-const SMALL_SQUARE: f64 = 1e-6;
 
 impl RotationLaw {
     /// The law about axes turned by `r`.
@@ -177,7 +174,8 @@ impl RotationLaw {
     pub fn jacobian_transposed(&self, w: &Vec3, h: f64, s: f64, t: &Vec3) -> Vec3 {
         match self {
             Self::Chord => chord::jacobian_transposed(w, h, s, t),
-            _ => self.bent_jacobian(w, h, s).tr_mul(t),
+            Self::Free(f) => f.jacobian(w, h).tr_mul(t),
+            _ => exact::jacobian_transposed(w, h, s, t),
         }
     }
 
@@ -288,7 +286,7 @@ impl RotationLaw {
     fn bent_chord_velocity(&self, w: &Vec3, h: f64, s: f64) -> Vec3 {
         match self {
             Self::Free(f) => f.chord_velocity(w, h),
-            _ => w * (2.0 * sines(h * h * w.norm_squared(), s).0),
+            _ => exact::chord_velocity(w, h, s),
         }
     }
 
@@ -312,7 +310,7 @@ impl RotationLaw {
     fn bent_momentum(&self, w: &Vec3, inertia: &Mat3, h: f64, s: f64) -> Vec3 {
         match self {
             Self::Free(f) => f.momentum(w, h),
-            _ => exact::momentum(self, &self.bent_chord_velocity(w, h, s), inertia, h, s),
+            _ => exact::momentum_of_velocity(self, w, inertia, h, s),
         }
     }
 
