@@ -40,6 +40,7 @@ mod sway;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod unheld;
 
 pub(crate) use between::{is_supported, slots};
 

@@ -1,11 +1,12 @@
-//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others.
+//! Points fixed on the rims of cylinders, and the contacts of which they may be exchanged within a step.
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
 use super::between;
-use super::cylinder::{half, is_cylinder};
+use super::cylinder::half;
 use super::half_space;
 use super::meeting::{Meeting, SLOTS, TURN};
+use super::unheld::Unheld;
 use super::{Collider, Contact, Pair};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
@@ -18,89 +19,6 @@ pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
     let end = Vec3::z() * if up { half(c) } else { -half(c) };
     let at = c.position + c.orientation * (out * c.surface.radius() + end);
     (out, at)
-}
-
-/// The lowest point of a cylinder's rim on a face of the other, if that is above the face, as it would be held, and its gap.
-fn lowest_on_face(
-    of: (&Collider, &Collider),
-    (side, up, face): (u8, bool, usize),
-    poses: (&Pose, &Pose),
-) -> Option<(Meeting, f64)> {
-    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
-    let (own, other) = (usize::from(side), 1 - usize::from(side));
-    let (c, on) = (colliders[own], colliders[other]);
-    let solid = on.solid()?;
-    let local = solid.of.faces[face].normal;
-    let n = poses[other].r * (on.orientation * local);
-    let seen = c.orientation.tr_mul(&poses[own].r.tr_mul(&n));
-    let part = half_space::lowest(&seen, 0.0)?;
-    let place = poses[own].point(&rim_point(c, up, part).1);
-    let to_other = |x: &Vec3| {
-        let body = poses[other].r.tr_mul(&(x - poses[other].x));
-        on.orientation.tr_mul(&(body - on.position))
-    };
-    let y = to_other(&place);
-    let is_above = if is_cylinder(on) {
-        // of a prism's faces the ends alone are the cylinder's
-        local.z.abs() > 0.5 && y.x.hypot(y.y) <= on.surface.radius()
-    } else {
-        solid.is_above(face, &y)
-    };
-    let gap = local.dot(&(y - solid.local(solid.of.faces[face].top)));
-    let held = Meeting::RimOnFace {
-        side,
-        up,
-        part,
-        face,
-    };
-    is_above.then_some((held, gap))
-}
-
-/// A rim on a face of the other that something of its end is held on.
-fn end_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(u8, bool, usize)> {
-    match *held {
-        Meeting::Vertex { side, vertex, face } => {
-            let c = [of.0, of.1][side];
-            let up = c.solid().is_some_and(|s| s.local(vertex).z > 0.0);
-            is_cylinder(c).then_some((side as u8, up, face))
-        }
-        Meeting::RimOnFace { side, up, face, .. } => Some((side, up, face)),
-        _ => None,
-    }
-}
-
-/// Of what is held of two colliders, the lowest point of a rim on a face, deeper than `below` it, that is not held yet.
-pub(super) fn lowest_of(
-    of: (&Collider, &Collider),
-    held: &mut dyn Iterator<Item = Meeting>,
-    poses: (&Pose, &Pose),
-    below: f64,
-) -> Option<Meeting> {
-    let mut last = None;
-    let (mut deepest, mut lowest) = (-below, None);
-    let mut taken = [Meeting::Apart; SLOTS];
-    for (taken, held) in taken.iter_mut().zip(held) {
-        *taken = held;
-    }
-    for held in &taken {
-        let end = end_on_face(of, held);
-        if end.is_none() || end == last {
-            continue;
-        }
-        last = end;
-        if let Some((point, gap)) = end.and_then(|end| lowest_on_face(of, end, poses))
-            && gap < deepest
-            && !taken.contains(&point)
-        {
-            (deepest, lowest) = (gap, Some(point));
-        }
-    }
-    lowest
-}
-
-/// May a point of a rim be held in place of what is held?
-pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeting) -> bool {
-    *old == Meeting::Apart || end_on_face(of, old) == end_on_face(of, new)
 }
 
 impl Mechanism {
@@ -137,7 +55,7 @@ impl Mechanism {
         &self,
         c: &Contact,
         held: &mut dyn Iterator<Item = Meeting>,
-        poses: &[Pose],
+        (now, poses): (&[Pose], &[Pose]),
         below: f64,
     ) -> Option<Meeting> {
         match c.pair {
@@ -157,19 +75,13 @@ impl Mechanism {
                 (gap < -below && is_flat && !is_held).then_some(lowest)
             }
             Pair::Between { first, second, .. } => {
-                let (of, poses) = self.sides((first, second), poses);
-                lowest_of(of, held, poses, below)
-            }
-        }
-    }
-
-    /// May a point of a rim be held in place of what a contact holds?
-    pub(crate) fn may_replace(&self, c: &Contact, old: &Meeting, new: &Meeting) -> bool {
-        match c.pair {
-            Pair::Ground { .. } => true,
-            Pair::Between { first, second, .. } => {
-                let of = (&self.colliders[first], &self.colliders[second]);
-                may_replace(of, old, new)
+                let (of, end) = self.sides((first, second), poses);
+                let (_, now) = self.sides((first, second), now);
+                let mut taken = [Meeting::Apart; SLOTS];
+                for (taken, held) in taken.iter_mut().zip(held) {
+                    *taken = held;
+                }
+                Unheld::find(of, taken, (now, end), below)
             }
         }
     }
