@@ -29,6 +29,11 @@ const NEARLY: f64 = 0.05;
 /// thousand times what the bodies do.
 pub(super) const PARALLEL: f64 = 1e-3;
 
+/// The same of a side and an edge or another side below which the circle of the side where they cross is held rather than both lines. Its
+/// gap has no pole where the lines are parallel. That of the lines is exact wherever they come to cross, but at a smaller angle a
+/// motion by a millimeter takes the crossing along by more than 5 cm, and beyond the ends.
+const LEVEL: f64 = 0.02;
+
 /// Part of its length by which a place may be beyond the end of a side or an edge and still count as within: of cylinders side by
 /// side, whose ends are level, rounding must not decide which ends carry.
 const BEYOND: f64 = 1e-4;
@@ -261,6 +266,43 @@ pub(super) fn parts(c: &Collider) -> impl Iterator<Item = Part> {
         .chain((0..vertices).map(Part::Vertex))
 }
 
+/// Two lines, one of them a cylinder's side, that are or may come to be nearly parallel, with the circle of the side where they cross in its
+/// place. Of two sides that is the first's.
+pub(super) fn leveled(
+    of: (&Collider, &Collider),
+    parts: [Part; 2],
+    poses: (&Pose, &Pose),
+    parallel: impl Fn(&Vec3) -> f64,
+) -> [Part; 2] {
+    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
+    let side = match parts {
+        [Part::Side, Part::Side | Part::Edge(_)] => 0,
+        [Part::Edge(_), Part::Side] => 1,
+        _ => return parts,
+    };
+    let shapes = [0, 1].map(|k| shape(colliders[k], parts[k]));
+    let [a, b] = [0, 1].map(|k| poses[k].r * shapes[k].axis);
+    let square = a.cross(&b).norm_squared();
+    if square > LEVEL.max(parallel(&a)).powi(2) {
+        return parts;
+    }
+    let [p, q] = [0, 1].map(|k| poses[k].point(&shapes[k].at));
+    let (own, other, span) = if side == 0 {
+        (a, b, q - p)
+    } else {
+        (b, a, p - q)
+    };
+    let along = (own - other * own.dot(&other)).dot(&span) / square;
+    let share = (along / half(colliders[side]) * f64::from(END)).round();
+    // where they do not cross within the side its rims are nearest
+    if share.is_nan() || share.abs() >= f64::from(END) {
+        return parts;
+    }
+    let mut level = parts;
+    level[side] = Part::Ring(share as i16);
+    level
+}
+
 /// Do the two make a place that other pairs of parts do not?
 pub(super) fn is_pair(p: Part, q: Part) -> bool {
     use Part::{Edge, End, Face, Ring, Side, Vertex};
@@ -335,6 +377,7 @@ impl Pair<'_> {
     }
 
     fn parts(&self, parts: [Part; 2], out: &mut Candidates) {
+        let parts = leveled(self.of, parts, self.now, |axis| self.sway.parallel(axis));
         let Some(met) = meet(self.of, parts, self.now, PARALLEL) else {
             return;
         };
