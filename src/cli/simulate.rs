@@ -114,9 +114,10 @@ fn read_as_far(
 /// What a simulation under a policy came to, of the system alone, as far as the policy sees. If it does not see a knot, the run has failed
 /// there, and the knots before are reported.
 fn alone(model: &Model, mut found: Rolled) -> Result<Rolled, Failure> {
+    let mut left_out = 1;
     loop {
         let steps = found.trajectory.steps();
-        match model.alone(&found.trajectory) {
+        match unstopped(|| model.alone(&found.trajectory)) {
             Ok(all) => {
                 let Some(trajectory) = all.into_iter().next() else {
                     return Err(Failure::unsolved("there is no scenario"));
@@ -131,7 +132,8 @@ fn alone(model: &Model, mut found: Rolled) -> Result<Rolled, Failure> {
                 if found.rolled.is_ok() {
                     found.rolled = Err(e);
                 }
-                found.trajectory.truncate(steps - 1);
+                found.trajectory.truncate(steps.saturating_sub(left_out));
+                left_out *= 2;
             }
         }
     }
@@ -287,15 +289,21 @@ fn judge(
     Err(out)
 }
 
+/// Share of the weight below which changes of controls are rounding.
+const ROUNDING: f64 = 1e-9;
+
 /// Warns of feedback that is unstable at its time step, though something bounds the motion.
 fn warn_of_alternation(model: &Model, t: &Trajectory) {
     if model.policy.sees().is_empty() {
         return;
     }
-    if let Some(found) = t.alternation() {
+    // on earth, of the mechanism's weight, at an arm of a meter
+    let m = model.system.mechanism();
+    let rounding = ROUNDING * m.mass() * m.gravity_scale();
+    if let Some(found) = t.alternation(rounding) {
         warn(format!(
-            "control `{}` goes up and down from step to step from {:.4} s to {:.4} s: its gains are unstable at this time step, or nearly; {SMALLER}",
-            model.system.mechanism().actuators[found.control].name,
+            "control `{}` alternates at every step from {:.4} s to {:.4} s: its gains are unstable at this time step, or nearly, or its reference alternates; {SMALLER}",
+            m.actuators[found.control].name,
             t.knot(found.from).t,
             t.knot(found.to).t,
         ));

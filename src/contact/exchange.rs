@@ -91,7 +91,8 @@ impl Layout {
         for rim in &self.rims {
             let contact = rim.first().and_then(|i| self.slots[*i].contact(w));
             let mut held = rim.iter().map(|i| elements[*i].held);
-            let lower = contact.and_then(|c| w.model.lower_point(c, &mut held, w.next, BELOW));
+            let lower =
+                contact.and_then(|c| w.model.lower_point(c, &mut held, (w.poses, w.next), BELOW));
             let (Some(contact), Some(lower)) = (contact, lower) else {
                 continue;
             };
@@ -100,11 +101,11 @@ impl Layout {
                 Meeting::Apart => f64::NEG_INFINITY,
                 _ => elements[i].local.g,
             };
-            let may = |i: &usize| w.model.may_replace(contact, &elements[*i].held, &lower);
             let those = || rim.iter().copied();
             let angle = |i: usize| elements[i].held.angle_to(&lower);
             let near = those().filter_map(|i| Some((angle(i)?, i))).min();
             let moved = near.filter(|(by, _)| moves && *by < NEAR).map(|(_, i)| i);
+            let may = |i: &usize| w.model.may_replace(contact, &elements[*i].held, &lower);
             let least = || {
                 let those = those().filter(may);
                 those.min_by(|i, k| carried(*i).total_cmp(&carried(*k)))

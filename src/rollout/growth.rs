@@ -159,15 +159,29 @@ impl Balance {
             .collect()
     }
 
+    /// The largest work until each knot, and over the interval from it, that actuators do within half a step beyond their mean force times
+    /// the displacement, J. Contacts hold a push until its last knot: if the push is reversed there, they seem to give that much.
+    fn within_half_steps(&self) -> Vec<f64> {
+        let mut largest = 0.0_f64;
+        let each = self.unresolved.windows(2).map(|w| {
+            largest = largest.max((w[1] - w[0]).abs());
+            largest
+        });
+        let mut all: Vec<f64> = each.collect();
+        all.push(all.last().copied().unwrap_or(0.0));
+        all
+    }
+
     /// A gain that is large against all else in play, for several knots or by far.
     fn gain(&self) -> Option<Unexplained> {
-        let gains = self.gains();
+        let (gains, halves) = (self.gains(), self.within_half_steps());
         let mut play = InPlay::default();
         let at_once = (0..gains.len()).find_map(|knot| {
             // until the knot before
             let (gain, in_play) = (gains[knot], play.driven());
             play.add(self, knot);
-            let is_large = gain > AT_ONCE * in_play + self.floor(&play) + UNSEEN;
+            let least = self.floor(&play) + halves[knot] + UNSEEN;
+            let is_large = gain > AT_ONCE * in_play + least;
             is_large.then_some(Unexplained {
                 knot,
                 cause: Cause::Gain { gain, in_play },
@@ -175,7 +189,7 @@ impl Balance {
         });
         let sustained = self.sustained(|k, play| {
             let (gain, in_play) = (gains[k], play.driven());
-            let is_large = gain > UNEXPLAINED * in_play + self.floor(play) + UNSEEN;
+            let is_large = gain > UNEXPLAINED * in_play + self.floor(play) + halves[k] + UNSEEN;
             is_large.then_some(Cause::Gain { gain, in_play })
         });
         [at_once, sustained]

@@ -6,7 +6,7 @@ use crate::spatial::{Pose, Vec3};
 /// What bodies may turn against each other in a step, in multiples of what they turned in the one before: an impact turns
 /// them faster. Not derived: of 80 falls one has a step without solution with it, as two had with a rule that asks whether edges
 /// come to be parallel at twice that turn.
-const TURNS: f64 = 4.0;
+pub(super) const TURNS: f64 = 4.0;
 
 /// Where bodies come to in the interval that follows a knot, if they go on as in the one before.
 #[derive(Clone, Copy, Debug)]

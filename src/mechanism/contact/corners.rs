@@ -83,7 +83,8 @@ pub(super) fn place(
 ) {
     vertices.sort_unstable();
     let places = &mut places[..LOWEST];
-    for vertex in vertices {
+    // a pose that is not a number has no lowest vertex
+    for vertex in vertices.into_iter().filter(|v| *v != usize::MAX) {
         let Some(held) = held(vertex).filter(|held| !places.contains(held)) else {
             continue;
         };

@@ -13,6 +13,7 @@ use super::ball::Grown;
 use super::crossing::{Crossing, Line};
 use super::manifold;
 use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
+use super::rim_points::rim_point;
 use super::ring::{Kind, Part as Shape, Ring};
 use super::seam;
 use super::sway::Sway;
@@ -26,7 +27,12 @@ const NEARLY: f64 = 0.05;
 
 /// Sine of the angle between axes below which they count as parallel, along which their ends carry: where they cross moves by a
 /// thousand times what the bodies do.
-const PARALLEL: f64 = 1e-3;
+pub(super) const PARALLEL: f64 = 1e-3;
+
+/// The same of a side and an edge or another side below which the circle of the side where they cross is held rather than both lines. Its
+/// gap has no pole where the lines are parallel. That of the lines is exact wherever they come to cross, but at a smaller angle a
+/// motion by a millimeter takes the crossing along by more than 5 cm, and beyond the ends.
+const LEVEL: f64 = 0.02;
 
 /// Part of its length by which a place may be beyond the end of a side or an edge and still count as within: of cylinders side by
 /// side, whose ends are level, rounding must not decide which ends carry.
@@ -93,6 +99,11 @@ fn shape(c: &Collider, part: Part) -> Shape {
             placed(Kind::Line, at, s.orientation * along, 0.0)
         }
         Part::Vertex(k) => placed(Kind::Circle(0.0), solid().vertex(k), axis, 0.0),
+        Part::Tip(up, part) => {
+            let (out, at) = rim_point(c, up, part);
+            let tangent = c.orientation * Vec3::new(-out.y, out.x, 0.0);
+            placed(Kind::Line, at, tangent, 0.0)
+        }
         Part::Tangent(code) => {
             let n = Part::normal(code);
             let about = if round { radius } else { 0.0 };
@@ -109,6 +120,23 @@ pub(super) enum Met {
     Ring(Ring),
 }
 
+/// The middle of the normals that a cylinder has at a point of its rim, world frame. The normal of the rim's tangent and another line is that
+/// of the two which is nearer to it.
+fn outward(c: &Collider, part: Part, pose: &Pose) -> Option<Vec3> {
+    let Part::Tip(up, part) = part else {
+        return None;
+    };
+    let mut out = rim_point(c, up, part).0;
+    out.z = if up { 1.0 } else { -1.0 };
+    Some(pose.r * (c.orientation * out))
+}
+
+/// The line that a part is, body frame: a place and its direction.
+pub(super) fn line(c: &Collider, part: Part) -> Option<(Vec3, Vec3)> {
+    let shape = shape(c, part);
+    (shape.kind == Kind::Line).then_some((shape.at, shape.axis))
+}
+
 /// What two parts are; none where they are parallel.
 pub(super) fn meet(
     (a, b): (&Collider, &Collider),
@@ -123,7 +151,12 @@ pub(super) fn meet(
             axis: s.axis,
             radius: s.about,
         });
-        return Crossing::new(lines, poses, None, parallel).map(Met::Crossing);
+        let against = outward(a, p, poses.0).or(outward(b, q, poses.1).map(|n| -n));
+        let against = against.map(|n| {
+            let axes = [poses.0.r * lines[0].axis, poses.1.r * lines[1].axis];
+            axes[0].cross(&axes[1]).dot(&n) < 0.0
+        });
+        return Crossing::new(lines, poses, against, parallel).map(Met::Crossing);
     }
     Some(Met::Ring(Ring::new(shapes, poses)))
 }
@@ -189,12 +222,12 @@ pub(super) fn apart((a, b): (&Collider, &Collider), (p, q): (&Pose, &Pose), n: &
 }
 
 /// Is a place, world frame, within a part?
-fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
+pub(super) fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
     let y = c
         .orientation
         .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
     match part {
-        Part::Ring(_) | Part::Vertex(_) | Part::Tangent(_) => true,
+        Part::Ring(_) | Part::Vertex(_) | Part::Tip(..) | Part::Tangent(_) => true,
         Part::Side => y.z.abs() <= half(c) * (1.0 + 2.0 * BEYOND),
         Part::End(_) => y.x.hypot(y.y) <= c.surface.radius(),
         Part::Edge(k) => c.solid().is_some_and(|s| {
@@ -207,7 +240,7 @@ fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> bool {
 }
 
 /// The parts of a collider that meet what is curved of another.
-fn parts(c: &Collider) -> impl Iterator<Item = Part> {
+pub(super) fn parts(c: &Collider) -> impl Iterator<Item = Part> {
     let (edges, vertices, faces) = match c.surface {
         Surface::Box(_) | Surface::Hull(_) => c.solid().map_or((0, 0, 0), |s| {
             (s.of.edges.len(), s.of.points.len(), s.of.faces.len())
@@ -233,8 +266,45 @@ fn parts(c: &Collider) -> impl Iterator<Item = Part> {
         .chain((0..vertices).map(Part::Vertex))
 }
 
+/// Two lines, one of them a cylinder's side, that are or may come to be nearly parallel, with the circle of the side where they cross in its
+/// place. Of two sides that is the first's.
+pub(super) fn leveled(
+    of: (&Collider, &Collider),
+    parts: [Part; 2],
+    poses: (&Pose, &Pose),
+    parallel: impl Fn(&Vec3) -> f64,
+) -> [Part; 2] {
+    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
+    let side = match parts {
+        [Part::Side, Part::Side | Part::Edge(_)] => 0,
+        [Part::Edge(_), Part::Side] => 1,
+        _ => return parts,
+    };
+    let shapes = [0, 1].map(|k| shape(colliders[k], parts[k]));
+    let [a, b] = [0, 1].map(|k| poses[k].r * shapes[k].axis);
+    let square = a.cross(&b).norm_squared();
+    if square > LEVEL.max(parallel(&a)).powi(2) {
+        return parts;
+    }
+    let [p, q] = [0, 1].map(|k| poses[k].point(&shapes[k].at));
+    let (own, other, span) = if side == 0 {
+        (a, b, q - p)
+    } else {
+        (b, a, p - q)
+    };
+    let along = (own - other * own.dot(&other)).dot(&span) / square;
+    let share = (along / half(colliders[side]) * f64::from(END)).round();
+    // where they do not cross within the side its rims are nearest
+    if share.is_nan() || share.abs() >= f64::from(END) {
+        return parts;
+    }
+    let mut level = parts;
+    level[side] = Part::Ring(share as i16);
+    level
+}
+
 /// Do the two make a place that other pairs of parts do not?
-fn is_pair(p: Part, q: Part) -> bool {
+pub(super) fn is_pair(p: Part, q: Part) -> bool {
     use Part::{Edge, End, Face, Ring, Side, Vertex};
     matches!(
         (p, q),
@@ -307,6 +377,7 @@ impl Pair<'_> {
     }
 
     fn parts(&self, parts: [Part; 2], out: &mut Candidates) {
+        let parts = leveled(self.of, parts, self.now, |axis| self.sway.parallel(axis));
         let Some(met) = meet(self.of, parts, self.now, PARALLEL) else {
             return;
         };
@@ -466,6 +537,10 @@ pub(super) fn by_radius(
         (Part::Ring(_), Some(Met::Ring(ring))) if is_cylinder(own) => {
             Grown::Moved(ring.by_radius(side))
         }
+        (Part::Tip(up, part), _) => {
+            let pose = [poses.0, poses.1][side];
+            Grown::Moved(pose.r * own.orientation * rim_point(own, up, part).0)
+        }
         (Part::Tangent(code), _) if is_cylinder(own) => {
             let n = Part::normal(code);
             let out = n.xy().try_normalize(0.0).unwrap_or_default();
@@ -483,7 +558,7 @@ pub(super) fn by_size(c: &Collider, part: Part, axis: usize) -> Option<Vec3> {
     let z = |share: f64| Some(Vec3::z() * (0.5 * share));
     match part {
         Part::Ring(s) => z(f64::from(s) / f64::from(END)),
-        Part::End(up) => z(if up { 1.0 } else { -1.0 }),
+        Part::End(up) | Part::Tip(up, _) => z(if up { 1.0 } else { -1.0 }),
         Part::Side => None,
         Part::Face(k) => c.solid().map(|s| s.vertex_by_size(s.of.faces[k].top, axis)),
         Part::Edge(k) => c

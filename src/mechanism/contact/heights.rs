@@ -2,7 +2,8 @@
 //! capsules, corners of boxes and hulls, rims of cylinders.
 //!
 //! Every ball has three places, each with a triangle that is searched for at a knot and held for a step. For a ball these
-//! are the three nearest, and the gap is the distance from the triangle less the radius, once continuously differentiable.
+//! are the plane on which it goes on and the two nearest triangles that rise from it, or their planes; without such a plane (at an
+//! edge or a corner) the three nearest triangles, with the distance from each less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
 //! neighbors that rise from it, with the distance from their planes: ground that falls away beside it holds nothing. A rim
 //! has those of its lowest point, unless an end may come to lie flat, and four points fixed a little within it.
@@ -167,7 +168,7 @@ impl Heights {
         from..(of(x + reach) + 1.0).clamp(0.0, last) as usize
     }
 
-    /// The triangle below a point and the neighbours that rise from it.
+    /// The triangle below a point and the neighbors that rise from it.
     fn below(&self, y: &Vec3) -> [Meeting; FACETS] {
         let mut found = [Meeting::Apart; FACETS];
         let (Some(i), Some(j)) = (self.cell(0, y.x), self.cell(1, y.y)) else {
@@ -178,7 +179,7 @@ impl Heights {
         let share = [0, 1].map(|k| y[k] / self.spacing[k] - [i, j][k] as f64);
         let own = 2 * cell + usize::from(share[1] > share[0]);
         found[0] = Meeting::Plane(own);
-        let neighbours = if own.is_multiple_of(2) {
+        let neighbors = if own.is_multiple_of(2) {
             [
                 Some(own + 1),
                 (i + 2 < self.count[0]).then(|| own + 2 * across + 1),
@@ -201,7 +202,7 @@ impl Heights {
             let near = self.nearest_on_plane(*t, y);
             near.normal.dot(&(y - near.point))
         };
-        let mut left = neighbours.map(|t| t.filter(rises));
+        let mut left = neighbors.map(|t| t.filter(rises));
         left.sort_by(|a, b| {
             let of = |t: &Option<usize>| t.as_ref().map_or(f64::INFINITY, gap);
             of(a).total_cmp(&of(b))
@@ -278,7 +279,16 @@ impl Heights {
         let is_above = |t: usize| [from, &end].iter().all(|y| apart(t, y) >= -slack);
         let is_inside =
             |(t, distance): (usize, f64), y: &Vec3| distance - radius - apart(t, y) <= slack;
-        let nearest = self.around(&end, radius, |_| true);
+        let own = self.around(&end, radius, |_| true)[0].map(|(t, _)| t);
+        // what the ball is behind, within its edges, is on the other side of a ridge, unless the ball is below the ground
+        let faces = |t: usize| {
+            let in_front = |y: &Vec3| {
+                let near = self.nearest_on_triangle(t, y);
+                near.normal.dot(&(y - near.point)) >= 0.0
+            };
+            own == Some(t) || in_front(from) && in_front(&end)
+        };
+        let nearest = self.around(&end, radius, faces);
         let ahead = nearest[0].filter(|f| is_above(f.0) && is_inside(*f, &end));
         let below = || {
             let own = self.around(from, radius, |_| true)[0];
@@ -291,7 +301,9 @@ impl Heights {
         let m = Self::normal(&corners);
         let rises = |t: usize| {
             let above = self.corners(t).map(|c| m.dot(&(c - corners[0])));
-            t != plane && above.into_iter().fold(0.0, f64::max) > self.rise()
+            t != plane
+                && above.into_iter().fold(0.0, f64::max) > self.rise()
+                && faces(t)
         };
         let rising = self.around(&end, radius, rises);
         let mut held = [Meeting::Plane(plane); FACETS];

@@ -10,9 +10,6 @@ pub(super) const CURVED: usize = 4;
 /// Those of prisms, then those.
 pub(super) const SLOTS: usize = OUTLINE + CURVED;
 
-/// More vertices than hulls have, as numbers of vertices are stored.
-const VERTICES: f64 = (1 << 24) as f64;
-
 /// From the middle of an axis to its end.
 pub(super) const END: i16 = 1 << 14;
 
@@ -28,6 +25,9 @@ pub(crate) enum Part {
     Face(usize),
     Edge(usize),
     Vertex(usize),
+    /// The tangent of a cylinder's rim at a point fixed on it: is the rim that of the upper end, and the point's angle about the axis in parts
+    /// of a turn, [`TURN`] of them.
+    Tip(bool, u16),
     /// The plane that touches the collider, by its outward normal, coded as [`Part::tangent`] does.
     Tangent([i16; 2]),
 }
@@ -70,6 +70,10 @@ impl std::fmt::Display for Part {
             Self::Face(k) => write!(f, "face {k}"),
             Self::Edge(k) => write!(f, "edge {k}"),
             Self::Vertex(k) => write!(f, "vertex {k}"),
+            Self::Tip(up, part) => {
+                let end = if *up { '+' } else { '-' };
+                write!(f, "rim {end} at {:.2} degrees", degrees(*part))
+            }
             Self::Tangent(code) => {
                 let n = Self::normal(*code);
                 write!(f, "plane with normal ({:.3}, {:.3}, {:.3})", n.x, n.y, n.z)
@@ -152,15 +156,12 @@ impl Meeting {
 }
 
 impl Meeting {
-    /// A point of a rim or a vertex, on a half-space or a face, as a number of a step's unknowns, none of which is zero; -1 of what has none.
-    /// Numbers of vertices are below it.
+    /// What a step exchanges as a number of its unknowns, none of which is zero: points of rims are positive, others less than -1. -1 of what
+    /// has none.
     pub(crate) fn code(&self) -> f64 {
         let turn = f64::from(TURN);
         match *self {
-            Self::Corner(vertex) => -2.0 - vertex as f64,
-            Self::Vertex { side, vertex, face } => {
-                -2.0 - VERTICES * (1.0 + side as f64 + 2.0 * face as f64) - vertex as f64
-            }
+            Self::Corner(vertex) => -3.0 - 2.0 * (CORNERS + vertex) as f64,
             Self::OnRim(part) => f64::from(part) + 1.0,
             Self::RimOnFace {
                 side,
@@ -172,12 +173,28 @@ impl Meeting {
                     1.0 + f64::from(side) + 2.0 * f64::from(u8::from(up)) + 4.0 * face as f64;
                 f64::from(part) + 1.0 + turn * which
             }
+            Self::Parts([p, q]) => {
+                (p.bits().zip(q.bits())).map_or(-1.0, |(p, q)| -2.0 - 2.0 * (p + q * PARTS) as f64)
+            }
+            Self::Vertex { side, vertex, face } => {
+                let bits = side + 2 * (vertex.min(INDEX - 1) + INDEX * face.min(INDEX - 1));
+                -3.0 - 2.0 * bits as f64
+            }
             _ => -1.0,
         }
     }
 
-    /// The angle to another point of the same rim on the same face, parts of a turn.
+    /// The angle to another point of the same rim on the same part of the other, parts of a turn.
     pub(crate) fn angle_to(&self, other: &Self) -> Option<u16> {
+        if let (Self::Parts(p), Self::Parts(q)) = (self, other) {
+            let by = [0, 1].map(|side| p[side].angle_to(&q[side]));
+            let turns = p.iter().any(|p| match p {
+                Part::Tip(..) => true,
+                Part::Ring(s) => s.unsigned_abs() < AT_RIM,
+                _ => false,
+            });
+            return by[0].zip(by[1]).filter(|_| turns).map(|(a, b)| a.max(b));
+        }
         let (p, q) = match (*self, *other) {
             (Self::OnRim(p), Self::OnRim(q)) => (p, q),
             (
@@ -199,27 +216,28 @@ impl Meeting {
             }
             _ => return None,
         };
-        let by = p.abs_diff(q);
-        Some(by.min(TURN - by))
+        Some(between(p, q))
     }
 
     /// What has that number.
     pub(crate) fn decoded(code: f64) -> Self {
-        if code <= -2.0 && code.is_finite() {
-            let (vertex, which) = (
-                ((-2.0 - code) % VERTICES) as usize,
-                ((-2.0 - code) / VERTICES) as usize,
-            );
-            return match which.checked_sub(1) {
-                None => Self::Corner(vertex),
-                Some(which) => Self::Vertex {
-                    side: which & 1,
-                    vertex,
-                    face: which >> 1,
-                },
+        if code <= -2.0 && code > -TWO_53 {
+            let (bits, is_vertex) = ((-2.0 - code) as u64 / 2, code % 2.0 != 0.0);
+            if is_vertex {
+                if let Some(vertex) = (bits as usize).checked_sub(CORNERS) {
+                    return Self::Corner(vertex);
+                }
+                let (side, bits) = ((bits & 1) as usize, (bits >> 1) as usize);
+                let (vertex, face) = (bits % INDEX, bits / INDEX);
+                return Self::Vertex { side, vertex, face };
+            }
+            let parts = [bits % PARTS, bits / PARTS].map(Part::of_bits);
+            return match parts {
+                [Some(p), Some(q)] => Self::Parts([p, q]),
+                _ => Self::Apart,
             };
         }
-        if code < 1.0 || code >= f64::from(u32::MAX) {
+        if !(1.0..f64::from(u32::MAX)).contains(&code) {
             return Self::Apart;
         }
         let code = code as u32 - 1;
@@ -243,7 +261,119 @@ impl Meeting {
 /// 2e-8 of what the rim is tilted by (m). More parts make the pieces narrower on which the motion is smooth.
 pub(crate) const TURN: u16 = 1 << 14;
 
+/// A circle there is a rim.
+const AT_RIM: u16 = END.unsigned_abs();
+/// Numbers of faces, edges and vertices in a code, and numbers of parts: those of two of them are less than 2^53.
+const INDEX: usize = 1 << 16;
+const PARTS: u64 = 1 << 20;
+/// Vertices on half-spaces are numbered from here, above those on faces.
+const CORNERS: usize = 1 << 34;
+const TWO_53: f64 = 9_007_199_254_740_992.0;
+
+/// Between two angles, parts of a turn.
+fn between(p: u16, q: u16) -> u16 {
+    let by = p.abs_diff(q);
+    by.min(TURN - by)
+}
+
+impl Part {
+    /// As a number of 20 bits; none of a plane that touches.
+    fn bits(self) -> Option<u64> {
+        let index = |k: usize| (k < INDEX).then_some(k as u64);
+        let (kind, number) = match self {
+            Self::Ring(s) => (0, u64::from(s.cast_unsigned())),
+            Self::Side => (1, 0),
+            Self::End(up) => (2, u64::from(up)),
+            Self::Face(k) => (3, index(k)?),
+            Self::Edge(k) => (4, index(k)?),
+            Self::Vertex(k) => (5, index(k)?),
+            Self::Tip(up, part) => (6, u64::from(part) + u64::from(TURN) * u64::from(up)),
+            Self::Tangent(_) => return None,
+        };
+        Some(number + INDEX as u64 * kind)
+    }
+
+    fn of_bits(bits: u64) -> Option<Self> {
+        let number = bits % INDEX as u64;
+        let k = number as usize;
+        Some(match bits / INDEX as u64 {
+            0 => Self::Ring((number as u16).cast_signed()),
+            1 => Self::Side,
+            2 => Self::End(number != 0),
+            3 => Self::Face(k),
+            4 => Self::Edge(k),
+            5 => Self::Vertex(k),
+            6 => Self::Tip(number >= u64::from(TURN), (number % u64::from(TURN)) as u16),
+            _ => return None,
+        })
+    }
+
+    /// The angle to another point of the same rim, none to the same part, parts of a turn. A sixteenth of half an axis between two of its
+    /// circles counts as a 64th of a turn.
+    fn angle_to(&self, other: &Self) -> Option<u16> {
+        match (self, other) {
+            (Self::Tip(up, p), Self::Tip(other, q)) if up == other => Some(between(*p, *q)),
+            (Self::Ring(p), Self::Ring(q)) if p.unsigned_abs().max(q.unsigned_abs()) < AT_RIM => {
+                Some(p.abs_diff(*q) / 4)
+            }
+            _ => (self == other).then_some(0),
+        }
+    }
+}
+
 /// About the axis, from the collider's x.
 fn degrees(part: u16) -> f64 {
     360.0 * f64::from(part) / f64::from(TURN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_return_what_they_are_of() {
+        let parts = [
+            Part::Ring(-END),
+            Part::Ring(END),
+            Part::Ring(-3),
+            Part::Side,
+            Part::End(true),
+            Part::End(false),
+            Part::Face(5),
+            Part::Edge(INDEX - 1),
+            Part::Vertex(0),
+            Part::Tip(false, TURN - 1),
+            Part::Tip(true, 0),
+        ];
+        let vertex = |side, vertex, face| Meeting::Vertex { side, vertex, face };
+        let mut all = vec![
+            Meeting::OnRim(0),
+            Meeting::OnRim(TURN - 1),
+            vertex(0, 7, 0),
+            vertex(1, 0, 13),
+            vertex(1, INDEX - 1, INDEX - 1),
+            Meeting::Corner(0),
+            Meeting::Corner(INDEX),
+        ];
+        for p in parts {
+            all.extend(parts.map(|q| Meeting::Parts([p, q])));
+        }
+        for (side, up) in [(0, true), (1, false)] {
+            all.push(Meeting::RimOnFace {
+                side,
+                up,
+                part: 17,
+                face: 3,
+            });
+        }
+        for (i, held) in all.iter().enumerate() {
+            let code = held.code();
+            assert!(
+                code != 0.0 && code != -1.0 && code.fract() == 0.0,
+                "{held:?}"
+            );
+            assert_eq!(Meeting::decoded(code), *held);
+            assert!(all[..i].iter().all(|h| h.code() != code), "{held:?}");
+        }
+    }
 }

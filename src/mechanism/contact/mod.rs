@@ -43,6 +43,7 @@ mod sway;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod unheld;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use between::{is_supported, slots};

@@ -1,14 +1,15 @@
-//! Points fixed on the rims of cylinders: which of them is lowest on a face of the other, and which may be held in place of others. Vertices
-//! of hulls that have many are exchanged in the same way, on half-spaces ([`corners`]) and on faces.
+//! Points fixed on the rims of cylinders, and the contacts of which they may be exchanged within a step. Vertices of hulls that have many are
+//! exchanged in the same way, on half-spaces ([`corners`]) and on faces.
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
 use super::between;
 use super::corners;
-use super::cylinder::{half, is_cylinder};
+use super::cylinder::half;
 use super::half_space;
 use super::meeting::{Meeting, SLOTS, TURN};
 use super::sweep::half_thickness;
+use super::unheld::Unheld;
 use super::{Collider, Contact, Pair};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, Vec3};
@@ -21,42 +22,6 @@ pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
     let end = Vec3::z() * if up { half(c) } else { -half(c) };
     let at = c.position + c.orientation * (out * c.surface.radius() + end);
     (out, at)
-}
-
-/// The lowest point of a cylinder's rim on a face of the other, if that is above the face, as it would be held, and its gap.
-fn lowest_on_face(
-    of: (&Collider, &Collider),
-    (side, up, face): (u8, bool, usize),
-    poses: (&Pose, &Pose),
-) -> Option<(Meeting, f64)> {
-    let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
-    let (own, other) = (usize::from(side), 1 - usize::from(side));
-    let (c, on) = (colliders[own], colliders[other]);
-    let solid = on.solid()?;
-    let local = solid.of.faces[face].normal;
-    let n = poses[other].r * (on.orientation * local);
-    let seen = c.orientation.tr_mul(&poses[own].r.tr_mul(&n));
-    let part = half_space::lowest(&seen, 0.0)?;
-    let place = poses[own].point(&rim_point(c, up, part).1);
-    let to_other = |x: &Vec3| {
-        let body = poses[other].r.tr_mul(&(x - poses[other].x));
-        on.orientation.tr_mul(&(body - on.position))
-    };
-    let y = to_other(&place);
-    let is_above = if is_cylinder(on) {
-        // of a prism's faces the ends alone are the cylinder's
-        local.z.abs() > 0.5 && y.x.hypot(y.y) <= on.surface.radius()
-    } else {
-        solid.is_above(face, &y)
-    };
-    let gap = local.dot(&(y - solid.local(solid.of.faces[face].top)));
-    let held = Meeting::RimOnFace {
-        side,
-        up,
-        part,
-        face,
-    };
-    is_above.then_some((held, gap))
 }
 
 /// The lowest vertex of a hull of many that is above a face of the other, as it would be held, and its gap. Those deeper than half of the
@@ -105,50 +70,22 @@ fn has_corners(of: (&Collider, &Collider)) -> bool {
     (of.0.by_lowest || of.1.by_lowest) && of.0.solid().is_some() && of.1.solid().is_some()
 }
 
-/// A rim on a face of the other that something of its end is held on.
-fn end_on_face(of: (&Collider, &Collider), held: &Meeting) -> Option<(u8, bool, usize)> {
-    match *held {
-        Meeting::Vertex { side, vertex, face } => {
-            let c = [of.0, of.1][side];
-            let up = c.solid().is_some_and(|s| s.local(vertex).z > 0.0);
-            is_cylinder(c).then_some((side as u8, up, face))
-        }
-        Meeting::RimOnFace { side, up, face, .. } => Some((side, up, face)),
-        _ => None,
-    }
-}
-
-/// Of what is held of two colliders, the lowest point of a rim or the lowest vertex on a face, deeper than `below` it, that is not held yet.
-pub(super) fn lowest_of(
+/// Of what is held of two solids without rims, the lowest vertex on a face, deeper than `below` it, that is not held yet.
+fn lowest_of(
     of: (&Collider, &Collider),
-    held: &mut dyn Iterator<Item = Meeting>,
+    taken: &[Meeting; SLOTS],
     poses: (&Pose, &Pose),
     below: f64,
 ) -> Option<Meeting> {
     let mut last = None;
     let (mut deepest, mut lowest) = (-below, None);
-    let mut taken = [Meeting::Apart; SLOTS];
-    for (taken, held) in taken.iter_mut().zip(held) {
-        *taken = held;
-    }
-    let mut last_corner = None;
-    for held in &taken {
-        let corner = corner_on_face(of, held);
-        if corner.is_some() && corner != last_corner {
-            last_corner = corner;
-            if let Some((point, gap)) = corner.and_then(|face| lowest_corner(of, face, poses))
-                && gap < deepest
-                && !taken.contains(&point)
-            {
-                (deepest, lowest) = (gap, Some(point));
-            }
-        }
-        let end = end_on_face(of, held);
-        if end.is_none() || end == last {
+    for held in taken {
+        let on = corner_on_face(of, held);
+        if on.is_none() || on == last {
             continue;
         }
-        last = end;
-        if let Some((point, gap)) = end.and_then(|end| lowest_on_face(of, end, poses))
+        last = on;
+        if let Some((point, gap)) = on.and_then(|face| lowest_corner(of, face, poses))
             && gap < deepest
             && !taken.contains(&point)
         {
@@ -156,11 +93,6 @@ pub(super) fn lowest_of(
         }
     }
     lowest
-}
-
-/// May a point of a rim be held in place of what is held?
-pub(super) fn may_replace(of: (&Collider, &Collider), old: &Meeting, new: &Meeting) -> bool {
-    *old == Meeting::Apart || end_on_face(of, old) == end_on_face(of, new)
 }
 
 impl Mechanism {
@@ -200,7 +132,7 @@ impl Mechanism {
         &self,
         c: &Contact,
         held: &mut dyn Iterator<Item = Meeting>,
-        poses: &[Pose],
+        (now, poses): (&[Pose], &[Pose]),
         below: f64,
     ) -> Option<Meeting> {
         match c.pair {
@@ -227,20 +159,29 @@ impl Mechanism {
                 (gap < -below && is_flat && !is_held).then_some(lowest)
             }
             Pair::Between { first, second, .. } => {
-                let (of, poses) = self.sides((first, second), poses);
-                lowest_of(of, held, poses, below)
+                let (of, end) = self.sides((first, second), poses);
+                let (_, now) = self.sides((first, second), now);
+                let mut taken = [Meeting::Apart; SLOTS];
+                for (taken, held) in taken.iter_mut().zip(held) {
+                    *taken = held;
+                }
+                match between::has_rims(of) {
+                    true => Unheld::find(of, taken, (now, end), below),
+                    false => lowest_of(of, &taken, end, below),
+                }
             }
         }
     }
 
-    /// May a point of a rim be held in place of what a contact holds?
+    /// May something be held in place of what is held of a contact? Of solids without rims a vertex takes the place of another on the same
+    /// face alone: what else holds them is not searched for within a step.
     pub(crate) fn may_replace(&self, c: &Contact, old: &Meeting, new: &Meeting) -> bool {
-        match c.pair {
-            Pair::Ground { .. } => true,
-            Pair::Between { first, second, .. } => {
-                let of = (&self.colliders[first], &self.colliders[second]);
-                may_replace(of, old, new)
-            }
-        }
+        let Pair::Between { first, second, .. } = c.pair else {
+            return true;
+        };
+        let of = (&self.colliders[first], &self.colliders[second]);
+        *old == Meeting::Apart
+            || between::has_rims(of)
+            || corner_on_face(of, old) == corner_on_face(of, new)
     }
 }

@@ -139,11 +139,15 @@ fn close(given: &[f64], expected: &[f64], what: &str) {
 
 /// Everything that holds for a contact at any configuration, by differences with step `e`.
 pub(super) fn check_with(m: &Mechanism, c: &Contact, poses: &[Pose], e: f64) {
+    check_held(m, (c, &m.meeting(c, poses, &Ahead::NONE)), poses, e);
+}
+
+/// The same of what is held.
+pub(super) fn check_held(m: &Mechanism, (c, held): (&Contact, &Meeting), poses: &[Pose], e: f64) {
     let (world, name) = (Pose::identity(), &c.name);
     let ends = |p: &[Pose]| (c.parent.map_or(world, |i| p[i]), p[c.child]);
     let (a, b) = ends(poses);
-    let held = &m.meeting(c, poses, &Ahead::NONE);
-    let t = m.touch(c, poses);
+    let t = m.touch_of(c, held, poses);
     assert!((t.normal.norm() - 1.0).abs() < 1e-14, "{name}: unit normal");
     let slope = m.touch_slope(c, held, poses);
     let row = normal_row(&t, &a, &b);

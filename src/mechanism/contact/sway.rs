@@ -27,4 +27,9 @@ impl Sway {
         let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
     }
+
+    /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.
+    pub fn parallel(&self, axis: &Vec3) -> f64 {
+        (super::ahead::TURNS * self.turn.cross(axis).norm()).min(LYING)
+    }
 }

@@ -15,6 +15,7 @@ mod rest;
 mod rods;
 mod rolling;
 mod seams;
+mod separation;
 mod slide;
 mod thin;
 

@@ -1,0 +1,455 @@
+//! What of a cylinder and another body overlaps at the end of a step, though what was held until then does not.
+//!
+//! Two convex bodies are apart if a plane separates them. If none does, along no normal of two parts of theirs, what separates them best is
+//! held, too, and the step is solved again ([`exchange`](crate::contact)). Where the lowest point of a rim leaps within the step a point fixed
+//! on the rim is held in its place, on a face, or its tangent across an edge, a side or another rim.
+
+use super::cylinder::{self, half, is_cylinder};
+use super::half_space;
+use super::meeting::{Meeting, Part, SLOTS, TURN};
+use super::sway::FLAT;
+use super::{Collider, between, manifold, seam};
+use crate::spatial::{Pose, Vec3};
+use std::f64::consts::TAU;
+
+type Sides<'a> = (&'a Collider, &'a Collider);
+type Poses<'a> = (&'a Pose, &'a Pose);
+
+/// Cosine of the angle by which a normal may turn within a step in which it is held: the impulse acts along the normal at the knot.
+const TURNED: f64 = 0.5;
+/// The same of the lowest point of a rim: one that sweeps around the rim while the impulse acts at the knot's adds energy, at a third of a
+/// turn up to a sixth of a thrown coin's. Points fixed on the rim do not.
+const SWEPT: f64 = 0.98;
+/// Sine of the tilt of an end above which the lowest point goes along its rim by no more than twice what the normal turns.
+const STEEP: f64 = 0.5;
+/// Sine of the angle to another line below which the tangent at a point of a rim is not held: where they cross moves by twenty times what
+/// the bodies do.
+const ACROSS: f64 = 0.05;
+/// Part of the depth of an overlap by which a gap may differ from what its normal separates the bodies by. At more, places of the bodies
+/// that are not those of the gap are deeper along the normal.
+const OTHER: f64 = 0.5;
+
+/// Two colliders, one of them a cylinder, at a knot and at the end of a step.
+pub(super) struct Unheld<'a> {
+    of: Sides<'a>,
+    now: Poses<'a>,
+    end: Poses<'a>,
+    /// m.
+    below: f64,
+    held: [Meeting; SLOTS],
+    /// The largest separation of all normals, m.
+    most: f64,
+    /// What may be held, and how far its normal separates the bodies.
+    best: Option<(f64, Meeting)>,
+}
+
+impl<'a> Unheld<'a> {
+    /// What separates the bodies best of what is not held, if they overlap by more than `below`.
+    pub fn find(
+        of: Sides<'a>,
+        held: [Meeting; SLOTS],
+        (now, end): (Poses<'a>, Poses<'a>),
+        below: f64,
+    ) -> Option<Meeting> {
+        let reach = (cylinder::reach(of.0), cylinder::reach(of.1));
+        if manifold::is_far(reach, of, end, 0.0) {
+            return None;
+        }
+        let mut all = Self {
+            of,
+            now,
+            end,
+            below,
+            held,
+            most: f64::NEG_INFINITY,
+            best: None,
+        };
+        for held in held {
+            if held != Meeting::Apart && all.separates(&between::touch(of, (0, &held), end).normal)
+            {
+                return None;
+            }
+        }
+        all.ask_all();
+        if all.most > -below {
+            return None;
+        }
+        all.best.map(|(_, held)| held)
+    }
+
+    fn separates(&mut self, n: &Vec3) -> bool {
+        self.most = self.most.max(cylinder::apart(self.of, self.end, n));
+        self.most > -self.below
+    }
+
+    fn sides(&self) -> [(&'a Collider, &'a Pose); 2] {
+        [(self.of.0, self.end.0), (self.of.1, self.end.1)]
+    }
+
+    /// Does the lowest point of a rim stay on its side, and the normal as it is?
+    fn stays(&self, held: &Meeting, [n, m]: [Vec3; 2]) -> bool {
+        let Meeting::Parts(parts) = held else {
+            return true;
+        };
+        let colliders = [self.of.0, self.of.1];
+        let poses = [[self.now.0, self.end.0], [self.now.1, self.end.1]];
+        let keeps = |side: usize| {
+            let c = colliders[side];
+            if !is_cylinder(c) || !matches!(parts[side], Part::Ring(_)) {
+                return true;
+            }
+            let out = |n: &Vec3, pose: &Pose| {
+                let a = pose.r * c.orientation.column(2);
+                let rho = a.cross(&n.cross(&a));
+                (rho.norm() > FLAT).then(|| (rho.norm(), rho.normalize()))
+            };
+            let both = out(&n, poses[side][0]).zip(out(&m, poses[side][1]));
+            both.is_some_and(|((tilt, p), (then, q))| {
+                let limit = if tilt.min(then) > STEEP {
+                    TURNED
+                } else {
+                    SWEPT
+                };
+                p.dot(&q) > limit
+            })
+        };
+        let crosses = |poses: Poses| {
+            let is_tip = parts.iter().any(|p| matches!(p, Part::Tip(..)));
+            let lines = cylinder::lines(self.of, *parts, poses).filter(|_| is_tip);
+            lines.is_none_or(|[u, v]| u.cross(&v).norm() > ACROSS)
+        };
+        n.dot(&m) > TURNED && keeps(0) && keeps(1) && crosses(self.now) && crosses(self.end)
+    }
+
+    /// Is the place of two parts within both?
+    fn is_within(&self, held: &Meeting, place: &Vec3) -> bool {
+        let [(a, x), (b, y)] = self.sides();
+        match *held {
+            Meeting::Parts([p, q]) => {
+                cylinder::is_within(a, p, place, x) && cylinder::is_within(b, q, place, y)
+            }
+            Meeting::RimOnFace { side, face, .. } => {
+                let part = plane([a, b][1 - usize::from(side)], face);
+                let (on, pose) = [(a, x), (b, y)][1 - usize::from(side)];
+                cylinder::is_within(on, part, place, pose)
+            }
+            Meeting::Vertex { side, face, .. } => {
+                let (on, pose) = [(a, x), (b, y)][1 - side];
+                cylinder::is_within(on, plane(on, face), place, pose)
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes how far a normal separates the bodies, and what may be held along it.
+    fn ask(&mut self, held: Meeting) {
+        let touch = between::touch(self.of, (0, &held), self.end);
+        let apart = cylinder::apart(self.of, self.end, &touch.normal);
+        self.most = self.most.max(apart);
+        let better = self.best.is_none_or(|(most, _)| apart > most);
+        if touch.gap > -self.below
+            || !better
+            || touch.gap - apart > OTHER * -touch.gap
+            || self.held.contains(&held)
+            || !self.is_within(&held, &touch.point)
+            || seam::is_closed(self.of, self.end, &touch.normal)
+        {
+            return;
+        }
+        let now = between::touch(self.of, (0, &held), self.now);
+        if now.gap > -manifold::TOUCHING && self.stays(&held, [now.normal, touch.normal]) {
+            self.best = Some((apart, held));
+        }
+    }
+
+    fn ask_all(&mut self) {
+        let (a, b) = self.of;
+        for p in cylinder::parts(a) {
+            for q in cylinder::parts(b).filter(|q| cylinder::is_pair(p, *q)) {
+                let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
+                if let Some(met) = cylinder::meet(self.of, parts, self.end, cylinder::PARALLEL) {
+                    let n = met.touch(self.end).normal;
+                    self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
+                    // on a plane a point fixed on the rim is exact, however far the lowest one sweeps
+                    let is_plane = |p: &Part| matches!(p, Part::Face(_) | Part::End(_));
+                    if !parts.iter().any(is_plane) {
+                        self.ask(Meeting::Parts(parts));
+                    }
+                    self.fixed([p, q], &n);
+                }
+            }
+        }
+        for side in [0, 1] {
+            let (own, pose) = self.sides()[side];
+            if !is_cylinder(own) {
+                continue;
+            }
+            let axis = pose.r * own.orientation.column(2);
+            for n in [axis, -axis] {
+                self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
+            }
+            self.on_end(side);
+        }
+    }
+
+    /// Points fixed on rims in place of rims.
+    fn fixed(&mut self, parts: [Part; 2], n: &Vec3) {
+        let sides = self.sides();
+        for side in [0, 1] {
+            let (c, pose) = sides[side];
+            let Part::Ring(end) = parts[side] else {
+                continue;
+            };
+            if !is_cylinder(c) {
+                continue;
+            }
+            let up = end > 0;
+            let toward = if side == 0 { -n } else { *n };
+            let local = c.orientation.tr_mul(&pose.r.tr_mul(&toward));
+            let lowest = half_space::lowest(&local, 0.0);
+            let (on, _) = sides[1 - side];
+            match parts[1 - side] {
+                Part::Face(_) | Part::End(_) => {
+                    if let (Some(part), Some(face)) = (lowest, face(on, parts[1 - side])) {
+                        let side = side as u8;
+                        self.ask(Meeting::RimOnFace {
+                            side,
+                            up,
+                            part,
+                            face,
+                        });
+                    }
+                }
+                Part::Edge(_) | Part::Side => {
+                    let crossings = self.crossings(side, parts[1 - side]);
+                    for part in crossings.into_iter().chain([lowest]).flatten() {
+                        let mut held = parts;
+                        held[side] = Part::Tip(up, part);
+                        self.ask(Meeting::Parts(held));
+                    }
+                }
+                Part::Ring(other) if side == 0 && is_cylinder(on) => {
+                    for tips in self.common(up, other > 0) {
+                        self.ask(Meeting::Parts(tips));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A place in the frame of a collider, and a direction.
+    fn local(&self, side: usize, place: &Vec3) -> Vec3 {
+        let (c, pose) = self.sides()[side];
+        let body = pose.r.tr_mul(&(place - pose.x));
+        c.orientation.tr_mul(&(body - c.position))
+    }
+
+    /// Angles where a line of the other, seen along the axis, crosses a rim.
+    fn crossings(&self, side: usize, part: Part) -> [Option<u16>; 2] {
+        let (c, _) = self.sides()[side];
+        let (on, pose) = self.sides()[1 - side];
+        let Some((at, along)) = cylinder::line(on, part) else {
+            return [None; 2];
+        };
+        let from = self.local(side, &pose.point(&at));
+        let along = self.local(side, &pose.point(&(at + along))) - from;
+        let square = along.xy().norm_squared();
+        let middle = -along.xy().dot(&from.xy()) / square;
+        let beside = (from.xy() + along.xy() * middle).norm_squared();
+        let reach = (c.surface.radius().powi(2) - beside) / square;
+        if !(reach > 0.0 && reach.is_finite()) {
+            return [None; 2];
+        }
+        [-1.0, 1.0].map(|sign| {
+            let p = from + along * (middle + sign * reach.sqrt());
+            Some(angle(&p))
+        })
+    }
+
+    /// Points of two rims, where these, seen along the axis of the first, cross.
+    fn common(&self, up: bool, other: bool) -> impl Iterator<Item = [Part; 2]> + use<> {
+        let [(a, x), (b, y)] = self.sides();
+        let middle = |c: &Collider, up: bool| {
+            c.position + c.orientation.column(2) * if up { half(c) } else { -half(c) }
+        };
+        let d = self.local(0, &y.point(&middle(b, other)));
+        let (d, z) = (d.xy(), if up { half(a) } else { -half(a) });
+        let [r, s] = [a.surface.radius(), b.surface.radius()];
+        let square = d.norm_squared();
+        let along = 0.5 * (square + r * r - s * s) / square;
+        let out = r * r / square - along * along;
+        let is_crossing = out > 0.0 && out.is_finite();
+        let tips = [-1.0, 1.0].map(|sign| {
+            let out = sign * out.max(0.0).sqrt();
+            let p = Vec3::new(d.x * along - d.y * out, d.y * along + d.x * out, z);
+            let place = x.point(&(a.position + a.orientation * p));
+            let q = self.local(1, &place);
+            [Part::Tip(up, angle(&p)), Part::Tip(other, angle(&q))]
+        });
+        tips.into_iter().filter(move |_| is_crossing)
+    }
+
+    /// Vertices of the other on the ends.
+    fn on_end(&mut self, side: usize) {
+        let (own, _) = self.sides()[side];
+        let (other, pose) = self.sides()[1 - side];
+        let Some(solid) = other.solid().filter(|_| !is_cylinder(other)) else {
+            return;
+        };
+        for vertex in 0..solid.of.points.len() {
+            let p = self.local(side, &pose.point(&solid.vertex(vertex)));
+            if p.xy().norm() > own.surface.radius() || p.z.abs() > half(own) {
+                continue;
+            }
+            if let Some(face) = face(own, Part::End(p.z > 0.0)) {
+                self.ask(Meeting::Vertex {
+                    side: 1 - side,
+                    vertex,
+                    face,
+                });
+            }
+        }
+    }
+}
+
+/// The angle of a place about a cylinder's axis, parts of a turn.
+fn angle(p: &Vec3) -> u16 {
+    let part = p.y.atan2(p.x) / TAU * f64::from(TURN);
+    part.rem_euclid(f64::from(TURN)).round() as u16 % TURN
+}
+
+/// The face of a polytope, or of the prism within a cylinder, that is a part.
+fn face(c: &Collider, part: Part) -> Option<usize> {
+    match part {
+        Part::Face(k) => Some(k),
+        Part::End(up) => {
+            let faces = &c.solid()?.of.faces;
+            faces.iter().position(|f| {
+                if up {
+                    f.normal.z > 0.5
+                } else {
+                    f.normal.z < -0.5
+                }
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The part that is a face.
+fn plane(c: &Collider, face: usize) -> Part {
+    if is_cylinder(c) {
+        let up = c.solid().is_some_and(|s| s.of.faces[face].normal.z > 0.0);
+        Part::End(up)
+    } else {
+        Part::Face(face)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::contact::samples::{BOX, CYLINDER, check_held, hull, plain, two};
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{Mechanism, Surface};
+    use crate::spatial::exp;
+    use std::f64::consts::FRAC_PI_2;
+
+    fn with<'a>(m: &'a Mechanism, now: &'a [Pose], end: &'a [Pose]) -> Unheld<'a> {
+        Unheld {
+            of: (&m.colliders[0], &m.colliders[1]),
+            now: (&now[0], &now[1]),
+            end: (&end[0], &end[1]),
+            below: 5e-10,
+            held: [Meeting::Apart; SLOTS],
+            most: f64::NEG_INFINITY,
+            best: None,
+        }
+    }
+
+    /// Of bodies that come to overlap by a little, at random or nearly flat, something that does is found, its derivatives are right, and
+    /// a step that is left with its gap closed would leave them apart along its normal.
+    #[test]
+    fn what_overlaps_at_the_end_is_found_with_its_derivatives() {
+        let coin = Surface::Cylinder {
+            radius: 0.3,
+            length: 0.1,
+        };
+        let mut kinds = [0; 6];
+        for (below, above, lying) in [
+            (BOX, CYLINDER, 0.0),
+            (hull(), coin.clone(), 0.0),
+            (CYLINDER, coin, 0.0),
+            (CYLINDER, CYLINDER, FRAC_PI_2),
+            (BOX, CYLINDER, FRAC_PI_2),
+        ] {
+            let m = plain(two(1, below, above));
+            let s = &mut Source::new(3);
+            let (mut found, mut all) = (0, 0);
+            for i in 0..60 {
+                // flat, nearly so, or anyhow; what lies has its side on the other's
+                let tilt = [1e-5, 1e-3, 0.03, 3.0][i % 4];
+                let turn = exp(&(s.vec3() * tilt)) * exp(&(Vec3::z() * (0.7 * s.unit())));
+                let turn = turn * exp(&(Vec3::x() * lying));
+                let own = exp(&(Vec3::x()
+                    * if lying > 0.0 && i % 2 == 0 {
+                        lying
+                    } else {
+                        0.0
+                    }));
+                let beside = Vec3::new(0.4 * s.unit(), 0.3 * s.unit(), 0.0);
+                let at = |height: f64| {
+                    let above = Pose::new(beside + Vec3::z() * height, turn);
+                    [Pose::new(Vec3::zeros(), own), above]
+                };
+                let apart = |height: f64| {
+                    let poses = at(height);
+                    let mut all = with(&m, &poses, &poses);
+                    all.ask_all();
+                    all.most
+                };
+                let (mut low, mut high) = (0.0, 2.0);
+                for _ in 0..50 {
+                    let middle = 0.5 * (low + high);
+                    if apart(middle) > 0.0 {
+                        high = middle;
+                    } else {
+                        low = middle;
+                    }
+                }
+                let (now, end) = (at(high + 1e-3), at(high - 1e-6));
+                let of = (&m.colliders[0], &m.colliders[1]);
+                let poses = ((&now[0], &now[1]), (&end[0], &end[1]));
+                all += 1;
+                let Some(held) = Unheld::find(of, [Meeting::Apart; SLOTS], poses, 5e-10) else {
+                    continue;
+                };
+                found += 1;
+                let touch = between::touch(of, (0, &held), poses.1);
+                assert!(touch.gap < 0.0 && touch.gap > -2e-6, "{held:?} {touch:?}");
+                let kind = match held {
+                    Meeting::RimOnFace { .. } => 0,
+                    Meeting::Vertex { .. } => 1,
+                    Meeting::Parts([Part::Tip(..), Part::Tip(..)]) => 2,
+                    Meeting::Parts([Part::Tip(..), _] | [_, Part::Tip(..)]) => 3,
+                    Meeting::Parts([Part::Ring(p), Part::Side | Part::Edge(_)])
+                        if p.unsigned_abs() < 1 << 14 =>
+                    {
+                        4
+                    }
+                    _ => 5,
+                };
+                kinds[kind] += 1;
+                let slope = m.touch_slope(&m.contacts[0], &held, &end);
+                let turns = (slope.normal.iter()).map(|(x, phi)| x.amax().max(phi.amax()));
+                if turns.fold(0.0, f64::max) < 10.0 {
+                    check_held(&m, (&m.contacts[0], &held), &end, 1e-5);
+                }
+            }
+            println!("{found} of {all}, {kinds:?}");
+            assert!(found > all * 9 / 10, "{found} of {all}");
+        }
+        assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
+    }
+}
