@@ -95,7 +95,10 @@ mod tests {
         let uneven = |k: usize| turns(k) * (1.0 + 0.3 * (k as f64).sin());
         assert_eq!(of((0..40).map(uneven)), whole);
         for ratio in [0.5, 0.9, 0.98] {
-            assert_eq!(of((0..80).map(|k| turns(k) * f64::powf(ratio, k as f64))), None);
+            assert_eq!(
+                of((0..80).map(|k| turns(k) * f64::powf(ratio, k as f64))),
+                None
+            );
         }
         assert_eq!(of((0..ALTERNATIONS).map(turns)), None);
         assert_eq!(of((0..200).map(|k| (0.3 * k as f64).sin())), None);

@@ -301,9 +301,7 @@ impl Heights {
         let m = Self::normal(&corners);
         let rises = |t: usize| {
             let above = self.corners(t).map(|c| m.dot(&(c - corners[0])));
-            t != plane
-                && above.into_iter().fold(0.0, f64::max) > self.rise()
-                && faces(t)
+            t != plane && above.into_iter().fold(0.0, f64::max) > self.rise() && faces(t)
         };
         let rising = self.around(&end, radius, rises);
         let mut held = [Meeting::Plane(plane); FACETS];

@@ -92,10 +92,10 @@ fn blows_beside_joints_keep_the_balance_to_second_order() {
     }
 }
 
-/// A hinge that swings between its stops.
+/// A hinge that swings between its stops, however slowly: nothing presses it against them.
 #[test]
 fn limits_of_joints_bounce() {
-    for restitution in [1.0, 0.5] {
+    for (restitution, start_rate) in [(1.0, 2.0), (0.5, 2.0), (1.0, 0.5), (0.5, 0.1), (0.8, 0.05)] {
         let b = MechanismBuilder::new()
             .gravity([0.0; 3])
             .body(
@@ -110,12 +110,12 @@ fn limits_of_joints_bounce() {
                     .limits(-0.5, 0.7)
                     .restitution(restitution),
             );
-        let (s, x) = start(&b, &[0.0], &[2.0]);
-        let t = fall(&s, &x, 1.2, 0.01);
+        let (s, x) = start(&b, &[0.0], &[start_rate]);
+        let t = fall(&s, &x, 2.4 / start_rate, 0.01);
         let rate = |k: usize| s.interval_velocities(t.state(k), 0.0)[0].1.z;
         // the increment over an interval is a sine of the rate: of second order larger
         let mut expected = rate(1);
-        assert!((expected - 2.0).abs() < 2e-4, "{expected}");
+        assert!((expected - start_rate).abs() < 2e-4, "{expected}");
         let mut hits = 0;
         for k in 1..=t.steps() {
             if rate(k) * expected < 0.0 {
