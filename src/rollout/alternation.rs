@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn turns(k: usize) -> f64 {
-        if k % 2 == 0 { 1.0 } else { -1.0 }
+        if k.is_multiple_of(2) { 1.0 } else { -1.0 }
     }
 
     /// Growth, a limit, and a limit of uneven size are found with their knots; decay, and few steps, are not.
