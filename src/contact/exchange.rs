@@ -69,8 +69,11 @@ impl Layout {
         }
         let floor = memory.gap_floor();
         for (i, code) in self.rims.iter().flatten().zip(places) {
-            if let (true, Some(contact)) = (*code != 0.0, self.slots[*i].contact(w)) {
-                memory.elements[*i].set_meeting(w, contact, Meeting::decoded(*code), floor);
+            let held = Meeting::decoded(*code);
+            if let (true, Some(contact)) = (*code != 0.0, self.slots[*i].contact(w))
+                && w.model.has_parts(contact, &held)
+            {
+                memory.elements[*i].set_meeting(w, contact, held, floor);
             }
         }
     }

@@ -183,7 +183,7 @@ fn optima_of_gears_and_dampers_are_those_of_maximal_coordinates() {
     let free = damped.replace("damping = 1.0", "damping = 0.0");
     for (name, text, most) in [
         ("geared_arm", include_str!("../geared_arm.toml"), 100),
-        ("damped_arm", damped, 80),
+        ("damped_arm", damped, 100),
         ("damped_arm without dampers", &free, 15),
     ] {
         for method in [Method::Ddp, Method::Direct] {

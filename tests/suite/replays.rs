@@ -123,7 +123,7 @@ fn plans_with_linear_controls_end_where_they_say() {
         ("pendulum_swingup", 0.004),
         ("cartpole_swingup", 0.025),
         ("acrobot_swingup", 0.02),
-        ("quadrotor_waypoints", 0.02),
+        ("double_pendulum_swingup", 0.01),
         ("five_bar_reach", 0.02),
         ("five_bar_reach", 0.01),
     ] {

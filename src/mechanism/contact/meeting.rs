@@ -221,6 +221,7 @@ impl Meeting {
 
     /// What has that number.
     pub(crate) fn decoded(code: f64) -> Self {
+        let code = code.round();
         if code <= -2.0 && code > -TWO_53 {
             let (bits, is_vertex) = ((-2.0 - code) as u64 / 2, code % 2.0 != 0.0);
             if is_vertex {

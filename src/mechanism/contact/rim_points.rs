@@ -7,7 +7,7 @@ use super::between;
 use super::corners;
 use super::cylinder::half;
 use super::half_space;
-use super::meeting::{Meeting, SLOTS, TURN};
+use super::meeting::{Meeting, Part, SLOTS, TURN};
 use super::sweep::half_thickness;
 use super::unheld::Unheld;
 use super::{Collider, Contact, Pair};
@@ -170,6 +170,39 @@ impl Mechanism {
                     false => lowest_of(of, &taken, end, below),
                 }
             }
+        }
+    }
+
+    /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
+    pub(crate) fn has_parts(&self, c: &Contact, held: &Meeting) -> bool {
+        let count = |c: &Collider| {
+            c.solid().map_or([0; 3], |s| {
+                [s.of.points.len(), s.of.faces.len(), s.of.edges.len()]
+            })
+        };
+        let (first, second) = match c.pair {
+            Pair::Ground { collider, .. } => {
+                let points = count(&self.colliders[collider])[0];
+                return !matches!(*held, Meeting::Corner(v) if v >= points);
+            }
+            Pair::Between { first, second, .. } => (first, second),
+        };
+        let counts = [first, second].map(|i| count(&self.colliders[i]));
+        match *held {
+            Meeting::Vertex { side, vertex, face } => {
+                side < 2 && vertex < counts[side][0] && face < counts[1 - side][1]
+            }
+            Meeting::RimOnFace { side, face, .. } => {
+                side < 2 && face < counts[1 - usize::from(side)][1]
+            }
+            Meeting::Parts(parts) => parts.iter().zip(counts).all(|(part, n)| match *part {
+                Part::Vertex(k) => k < n[0],
+                Part::Face(k) => k < n[1],
+                Part::Edge(k) => k < n[2],
+                _ => true,
+            }),
+            Meeting::Corner(_) => false,
+            _ => true,
         }
     }
 

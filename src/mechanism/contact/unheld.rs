@@ -390,7 +390,9 @@ mod tests {
             for i in 0..60 {
                 // flat, nearly so, or anyhow; what lies has its side on the other's
                 let tilt = [1e-5, 1e-3, 0.03, 3.0][i % 4];
-                let turn = exp(&(s.vec3() * tilt)) * exp(&(Vec3::z() * (0.7 * s.unit())));
+                // lines that are nearly parallel, too
+                let yaw = if i % 3 == 0 { 0.01 } else { 0.7 } * s.unit();
+                let turn = exp(&(s.vec3() * tilt)) * exp(&(Vec3::z() * yaw));
                 let turn = turn * exp(&(Vec3::x() * lying));
                 let own = exp(&(Vec3::x()
                     * if lying > 0.0 && i % 2 == 0 {

@@ -13,8 +13,9 @@ use crate::mechanism::{
 fn unsolved_laws_have_their_derivatives() {
     let mut refused = 0;
     // an effort that is cut, and a rim about to lie flat, are rounded over less than the differences span; where points are
-    // fixed on one, they are elsewhere at other states
+    // fixed on one, they are elsewhere at other states; and numbers of parts are too large for differences
     let sharp = [
+        "box slapping the end of a cylinder",
         "machine cut",
         "cylinder on cylinder",
         "coin that comes to lie",
