@@ -354,7 +354,7 @@ const LEARNED: &str = "a1_walk";
 
 /// Half of the time step moves the end of every other shipped plan by less than a percent of its motion.
 #[test]
-#[ignore = "a quarter of an hour"]
+#[ignore = "six minutes"]
 fn shipped_plans_do_not_depend_on_their_time_step() {
     let folder = Folder::new("shipped");
     let all = std::fs::read_dir(format!("{}/problems", env!("CARGO_MANIFEST_DIR")));
