@@ -331,8 +331,8 @@ fn a_coarse_time_step_is_told_with_one_that_is_small_enough() {
     );
 }
 
-/// Shipped plans that no time step holds to a percent, and the most that halving it moves their end. All but one lose or meet the ground,
-/// and no feedback acts on their controls; the arm's hand starts beside its path, which it reaches in the first steps.
+/// Shipped plans that no time step holds to a percent, and the most that halving it moves their end. All but the arm's go through contacts or
+/// stops without feedback; its hand starts beside its path, which it reaches in the first steps.
 const UNHELD: [(&str, f64); 13] = [
     ("a1_jump", f64::INFINITY),
     ("a1_stand", 0.4),
