@@ -77,7 +77,7 @@ pub use statics::Unheld;
 
 pub(crate) use attached::{Rows, stacked};
 pub(crate) use contact::{
-    Ahead, Meeting, Search, TURN, friction_rows, normal_row, rate_derivatives, touch_change,
+    Ahead, FEW, Meeting, Search, TURN, friction_rows, normal_row, rate_derivatives, touch_change,
     wrench_derivative,
 };
 pub(crate) use coordinate::unwind;

@@ -19,8 +19,8 @@ pub(super) const VERTICES: usize = 1000;
 /// to a hundred with 700.
 pub(super) const PAIRED: usize = 128;
 
-/// The same if every vertex is a contact, as on height fields and where anything bounces.
-pub(super) const FEW: usize = 32;
+/// The same if every vertex is a contact, as on height fields and if any contact has a restitution.
+pub(super) use crate::mechanism::FEW;
 
 /// Share of the vertices that is tried next if a hull is refused by default.
 const FEWER: (usize, usize) = (3, 4);
@@ -164,9 +164,9 @@ impl<'a> Growing<'a> {
 /// How many vertices a hull takes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Vertices {
-    /// At most so many, 4 to [`MOST`], while any vertex of the mesh is outside.
+    /// This many at most, from 4 to [`MOST`]; fewer if they contain the whole mesh.
     UpTo(usize),
-    /// At most so many, until the hull is smaller by [`CUT_OFF`] at most.
+    /// This many at most; fewer if the hull is smaller than the mesh by no more than [`CUT_OFF`].
     Enough(usize),
 }
 

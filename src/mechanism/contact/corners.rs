@@ -16,7 +16,7 @@ use crate::spatial::{Pose, Vec3};
 use std::f64::consts::TAU;
 
 /// Vertices of a hull up to which each of them is a contact of its own: as many as meshes had by default when all hulls were held so.
-const FEW: usize = 32;
+pub(crate) const FEW: usize = 32;
 
 /// Vertices that a step holds. A body on a plane rests on three of them, or on the corners of a face; more than eight cost time and save
 /// few exchanges.
@@ -31,7 +31,7 @@ const TILT: f64 = 0.05;
 /// not decide which vertices are held: impulses of the step before start the next.
 const SAME: f64 = 1e-9;
 
-/// Has the collider so many vertices that only the lowest of them are contacts with half-spaces?
+/// Is the collider a hull of more than [`FEW`] vertices? Only the lowest of them are its contacts with half-spaces.
 pub(in crate::mechanism) fn is_fine(c: &Collider) -> bool {
     matches!(&c.surface, Surface::Hull(hull) if hull.vertices().len() > FEW)
 }

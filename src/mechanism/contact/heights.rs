@@ -280,7 +280,7 @@ impl Heights {
         let is_inside =
             |(t, distance): (usize, f64), y: &Vec3| distance - radius - apart(t, y) <= slack;
         let own = self.around(&end, radius, |_| true)[0].map(|(t, _)| t);
-        // what the ball is behind, within its edges, is on the other side of a ridge, unless the ball is below the ground
+        // a triangle whose back faces the ball is on the far side of a ridge, except the nearest if the ball is below the ground
         let faces = |t: usize| {
             let in_front = |y: &Vec3| {
                 let near = self.nearest_on_triangle(t, y);

@@ -47,6 +47,7 @@ mod unheld;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use between::{is_supported, slots};
+pub(crate) use corners::FEW;
 pub(in crate::mechanism) use corners::{LOWEST, is_fine};
 
 pub(crate) use frame::{

@@ -259,7 +259,7 @@ pub(super) struct Solid<'a> {
     pub seams: &'a [Seam],
     /// Edges within neighbors, which nothing reaches.
     pub buried: &'a [usize],
-    /// Has it so many vertices that those of one face are few of the lowest?
+    /// Is it a hull of many vertices, whose lowest ones belong to several faces?
     pub is_fine: bool,
 }
 

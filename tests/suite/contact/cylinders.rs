@@ -115,7 +115,7 @@ fn none_sinks(
     });
 }
 
-/// Of so many scenes all but `exceptions` are solved and no cylinder enters anything by more than `deepest` (m) at a knot.
+/// Runs the scenes of all seeds. At most `exceptions` of them may fail, or have a cylinder that overlaps anything by more than `deepest` (m) at a knot.
 fn none_overlaps(
     (seeds, exceptions): (usize, usize),
     deepest: f64,
