@@ -20,8 +20,6 @@ use std::error::Error;
 
 /// Of the pushes, N.
 const PUSH: f64 = 40.0;
-/// When the hand has come from its rest to the ellipse, s.
-const ARRIVED: f64 = 1.0;
 
 const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
 const RED: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
@@ -46,14 +44,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             let found = follow(run)?;
             let mut ticks = found.ticks.clone();
             ticks.sort_unstable();
-            let late = found.times.iter().zip(&found.error);
-            let most = late
-                .filter(|(t, _)| **t >= ARRIVED)
-                .fold(0.0_f64, |m, (_, e)| m.max(*e));
+            let most = found.error.iter().fold(0.0_f64, |m, e| m.max(*e));
             println!(
                 "{masses:6}  {push:8}  {every:11}  {:>8}  {:10.2}  {:9.2}  {:6}  {:.2}",
                 if feedback { "yes" } else { "no" },
-                1e3 * found.error_from(ARRIVED),
+                1e3 * found.rms_error(),
                 1e3 * most,
                 found.failures,
                 1e3 * ticks[ticks.len() / 2].as_secs_f64()

@@ -73,11 +73,9 @@ pub struct Followed {
 }
 
 impl Followed {
-    /// Root mean square of the error from a time on, m.
-    pub fn error_from(&self, seconds: f64) -> f64 {
-        let late = self.times.iter().zip(&self.error);
-        let late: Vec<f64> = late.filter(|(t, _)| **t >= seconds).map(|e| *e.1).collect();
-        (late.iter().map(|e| e * e).sum::<f64>() / late.len() as f64).sqrt()
+    /// Root mean square of the error, m.
+    pub fn rms_error(&self) -> f64 {
+        (self.error.iter().map(|e| e * e).sum::<f64>() / self.error.len() as f64).sqrt()
     }
 }
 
@@ -93,7 +91,7 @@ fn weighed(model: &Model, factor: f64) -> String {
     bodies.map(of).collect()
 }
 
-/// Runs the arm from its rest.
+/// Runs the arm from where its hand is on the ellipse.
 ///
 /// # Errors
 /// Where the file cannot be read, and where the real arm cannot be simulated.

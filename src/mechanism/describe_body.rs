@@ -42,7 +42,7 @@ pub struct BodySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Shape>,
     /// How it turns over an interval: "chord", "ball", "spin", or { spin_about = axis }. By default "ball" or "spin" if its moments
-    /// and joints let it spin about an axis of symmetry, else "chord".
+    /// and its joints or contacts let it spin about an axis of symmetry, else "chord".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
     /// Flies freely: six coordinates of its own, under its name.

@@ -89,15 +89,21 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
 }
 
 /// The default law of a body. It is `ball` for three equal moments, and `spin` for two, if the joints let the body spin about its axis of
-/// symmetry while its center of mass stays at rest.
-pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> RotationLaw {
+/// symmetry while its center of mass stays at rest. A free body with two equal moments has it only if it `touches` others: in flight alone
+/// it may as well tumble.
+pub(super) fn default_law(
+    body: usize,
+    inertia: &Mat3,
+    joints: &[Joint],
+    touches: bool,
+) -> RotationLaw {
     let mut held = joints.iter().flat_map(|j| {
         let child = (j.child == body).then_some((j.child_anchor, true));
         let parent = (j.parent == Some(body)).then_some((j.parent_anchor, false));
         child.into_iter().chain(parent).map(move |end| (j, end))
     });
     if let Some(n) = symmetry_axis(inertia) {
-        if held.any(|(j, end)| lets_spin(j, end, Some(&n))) {
+        if held.any(|(j, end)| lets_spin(j, end, Some(&n)) && (touches || !flies(j))) {
             return RotationLaw::Spin(n);
         }
     } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None)) {
@@ -106,17 +112,18 @@ pub(super) fn default_law(body: usize, inertia: &Mat3, joints: &[Joint]) -> Rota
     RotationLaw::Chord
 }
 
+/// Does a joint leave all three slides?
+fn flies(j: &Joint) -> bool {
+    j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3
+}
+
 /// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is?
 fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -> bool {
     let turns = || j.directions.iter().filter(|d| d.freedom.turns());
     if turns().count() == 0 {
         return false;
     }
-    let is_free = j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3;
-    if is_free && axis.is_some() {
-        // in flight it tumbles about other axes, too, and a coin that turns more per step overlaps more at its rims
-        return false;
-    }
+    let is_free = flies(j);
     let size = anchor.norm();
     // if the anchor is not at the center of mass, the body spins about the line through both
     let axis = match (axis, is_free || size <= EQUAL) {

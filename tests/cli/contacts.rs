@@ -104,7 +104,7 @@ fn bodies_that_pass_through_each_other_are_warned_of() {
     }
 }
 
-/// Free wheels, coins and rods with `rotation = "spin"` roll at their speed, whatever they turn by in a step below 3 rad.
+/// Free wheels, coins and rods roll at their speed, whatever they turn by in a step below 3 rad.
 #[test]
 fn free_wheels_roll_at_their_speed() {
     let folder = Folder::new("contacts_wheels");
@@ -121,7 +121,7 @@ fn free_wheels_roll_at_their_speed() {
             "wheel.toml",
             &format!(
                 "time_step = {h:?}\nhorizon = 1.0\nintegrator = {{ name = \"{integrator}\", substeps = 1 }}\n[mechanism]\n\
-                 gravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n[mechanism.bodies.wheel]\nmass = 1.0\nrotation = \"spin\"\n\
+                 gravity = [0.0, 0.0, -9.81]\n[mechanism.half_spaces.floor]\n[mechanism.bodies.wheel]\nmass = 1.0\n\
                  shape = {{ cylinder = {{ radius = {radius:?}, length = {length:?} }} }}\nfree = true\n\
                  contacts.tread = {{ friction = 1.0 }}\n[initial]\nwheel = {{ position = [0.0, 0.0, {radius:?}], \
                  orientation = {{ rpy = [1.5707963267948966, 0.0, 0.0] }}, velocity = [{speed:?}, 0.0, 0.0], \
@@ -301,4 +301,128 @@ fn hands_do_not_pass_through_what_the_world_holds() {
         let x = numbers(&v["final"]["bodies"]["hand"]["position"])[0];
         assert!((x - 0.15).abs() < 1e-6, "{groups}: {x}");
     }
+}
+
+/// A quadruped whose controls hold its pose stays in it at every time step: its first step, from rest on four feet, is solved.
+#[test]
+fn a_quadruped_at_rest_stays_at_rest() {
+    let folder = Folder::new("contacts_at_rest");
+    folder.write("a1.toml", &problem_text("a1"));
+    let text = problem_text("a1_stand");
+    for h in ["0.01", "0.02", "0.025", "0.05", "0.1"] {
+        folder.write(
+            "rest.toml",
+            &text.replacen("time_step = 0.02", &format!("time_step = {h}"), 1),
+        );
+        for integrator in BOTH {
+            let args = [
+                "simulate",
+                "rest.toml",
+                "--integrator",
+                integrator,
+                "--json",
+            ];
+            let v = folder.json(&args);
+            assert_eq!(v["status"], "done", "{h} {integrator}");
+            let z = numbers(&v["final"]["bodies"]["trunk"]["position"])[2];
+            // controls without feedback hold the pose to a tenth of a millimeter of its feet
+            assert!((z - 0.1422).abs() < 1e-3, "{h} {integrator}: {z}");
+            assert!(number(&v, "max_penetration") < 1e-9, "{h} {integrator}");
+        }
+    }
+}
+
+/// A hopper that nothing holds falls over and turns fast. Substeps follow its turns; where a given number of them does not, the failure
+/// names a body and its turn, not contacts that are open.
+#[test]
+fn a_fall_that_is_too_fast_for_its_steps_names_the_turn() {
+    let folder = Folder::new("contacts_falls");
+    let link = |name: &str, mass: f64, inertia: f64, at: &str, shape: &str| {
+        format!(
+            "<link name=\"{name}\"><inertial><origin xyz=\"{at}\"/><mass value=\"{mass}\"/>\
+             <inertia ixx=\"{inertia}\" ixy=\"0\" ixz=\"0\" iyy=\"{inertia}\" iyz=\"0\" izz=\"{inertia}\"/></inertial>{shape}</link>"
+        )
+    };
+    let joint = |name: &str, kind: &str, parent: &str, child: &str, place: &str| {
+        format!(
+            "<joint name=\"{name}\" type=\"{kind}\"><parent link=\"{parent}\"/><child link=\"{child}\"/>\
+             <origin {place}/><axis xyz=\"0 -1 0\"/></joint>"
+        )
+    };
+    let ball = |z: f64| {
+        format!(
+            "<collision><origin xyz=\"0 0 {z}\"/><geometry><sphere radius=\"0.03\"/></geometry></collision>"
+        )
+    };
+    let drive = |joint: &str| {
+        format!(
+            "<transmission name=\"{joint}\"><joint name=\"{joint}\"/><actuator name=\"{joint}\"/></transmission>"
+        )
+    };
+    let robot = [
+        "<robot name=\"hopper\"><link name=\"world\"/>".to_owned(),
+        link("torso", 1.0, 0.013, "0 0 0", ""),
+        link("leg", 0.2, 0.01, "-0.2 0 0", ""),
+        link(
+            "foot",
+            0.1,
+            0.005,
+            "0 0 -0.05",
+            &(ball(-0.15) + &ball(0.05)),
+        ),
+        joint(
+            "base",
+            "planar",
+            "world",
+            "torso",
+            "xyz=\"0 0 0\" rpy=\"0 -1.570796326790 0\"",
+        ),
+        joint("knee", "continuous", "torso", "leg", "xyz=\"-0.2 0 0\""),
+        joint("ankle", "continuous", "leg", "foot", "xyz=\"-0.4 0 0\""),
+        drive("knee"),
+        drive("ankle"),
+        "</robot>".to_owned(),
+    ];
+    folder.write("hopper.urdf", &robot.concat());
+    let mut failed = 0;
+    for h in ["0.01", "0.02", "0.025", "0.05", "0.1"] {
+        folder.write(
+            "falls.toml",
+            &format!(
+                "time_step = {h}\nhorizon = 2.0\nmechanism = \"hopper.urdf\"\n[import]\ncontacts = [\"foot\"]\nfriction = 1.0\n\
+                 half_spaces.floor = {{ friction = 1.0 }}\n[initial]\nbase = [0.6131, 0.0, 0.3]\nknee = -0.5\nankle = 0.2\n\
+                 [guess]\nstatic = true\n"
+            ),
+        );
+        for integrator in BOTH {
+            let run = folder.run(&[
+                "simulate",
+                "falls.toml",
+                "--integrator",
+                integrator,
+                "--json",
+            ]);
+            assert_eq!(run.ended(0).json()["status"], "done", "{h} {integrator}");
+            let args = [
+                "simulate",
+                "falls.toml",
+                "--integrator",
+                integrator,
+                "--substeps",
+                "1",
+                "--json",
+            ];
+            let v = folder.run(&args).json();
+            if v["status"] != "done" {
+                failed += 1;
+                let failure = v["failure"].to_string();
+                let names = ["body `", "turns by", "take a smaller time step"];
+                assert!(
+                    names.iter().all(|n| failure.contains(n)),
+                    "{h} {integrator}: {failure}"
+                );
+            }
+        }
+    }
+    assert!(failed > 0);
 }

@@ -331,14 +331,13 @@ fn a_coarse_time_step_is_told_with_one_that_is_small_enough() {
     );
 }
 
-/// Shipped plans that no time step holds to a percent, and the most that halving it moves their end. All but the arm's go through contacts or
-/// stops without feedback; its hand starts beside its path, which it reaches in the first steps.
-const UNHELD: [(&str, f64); 13] = [
+/// Shipped plans that no time step holds to a percent, and the most that halving it moves their end. All go through contacts or stops without
+/// feedback.
+const UNHELD: [(&str, f64); 12] = [
     ("a1_jump", f64::INFINITY),
     ("a1_stand", 0.4),
     ("a1_trot", 1.0),
     ("acrobot_stops", 0.15),
-    ("arm_mpc", 0.3),
     ("ball_kick", 1.0),
     ("biped_gait", 0.5),
     ("biped_gait_space", 3.0),

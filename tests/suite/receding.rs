@@ -396,7 +396,7 @@ fn the_arm_follows_pushed_and_heavier_than_its_model() {
         found
     };
     // twice what was measured, in mm: 0.7, 2.4, 3.0; without feedback between ticks more than with it
-    let error = |found: &Followed| 1e3 * found.error_from(1.0);
+    let error = |found: &Followed| 1e3 * found.rms_error();
     let right = error(&run(1.0, 0.0, true));
     let wrong = error(&run(1.2, 0.0, true));
     let pushed = error(&run(1.2, 40.0, true));
