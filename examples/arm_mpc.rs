@@ -114,9 +114,9 @@ where
             ),
         ]
     };
-    let panels: [(&str, &str, Vec<Curve>, Option<f64>); 4] = [
-        ("pushed, masses a fifth off", "hand's y [m]", hand(1), None),
-        ("", "hand's z [m]", hand(2), None),
+    let panels: [(&str, &str, Vec<Curve>); 4] = [
+        ("pushed, masses a fifth off", "hand's y [m]", hand(1)),
+        ("", "hand's z [m]", hand(2)),
         (
             "",
             "error [mm]",
@@ -124,7 +124,6 @@ where
                 ("no feedback between ticks", RED, mm(without)),
                 ("feedback between ticks", BLUE, mm(with)),
             ],
-            Some(60.0),
         ),
         (
             "not pushed",
@@ -133,21 +132,19 @@ where
                 ("masses a fifth off", RED, mm(wrong)),
                 ("model right", GREEN, mm(right)),
             ],
-            Some(30.0),
         ),
     ];
-    for (area, (title, unit, curves, most)) in root.split_evenly((4, 1)).iter().zip(panels) {
+    for (area, (title, unit, curves)) in root.split_evenly((4, 1)).iter().zip(panels) {
         let all = curves.iter().flat_map(|c| &c.2);
         let (low, high) = all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
             (l.min(p.1), h.max(p.1))
         });
-        let high = most.map_or(high, |m| high.min(m));
-        let room = 0.08 * (high - low);
-        // the first legend stands below its curves
-        let below = if title.is_empty() || most.is_some() {
-            room
-        } else {
-            0.7 * (high - low)
+        let (little, legend) = (0.08 * (high - low), 0.7 * (high - low));
+        // legends stand below the first curves, and above errors
+        let (below, above) = match (unit.starts_with("error"), title.is_empty()) {
+            (true, _) => (little, legend),
+            (false, false) => (legend, little),
+            (false, true) => (little, little),
         };
         let end = with.times.last().copied().unwrap_or(1.0);
         let mut chart = ChartBuilder::on(area)
@@ -155,7 +152,7 @@ where
             .caption(title, ("sans-serif", 17))
             .x_label_area_size(40)
             .y_label_area_size(70)
-            .build_cartesian_2d(0.0..end, low - below..high + room)?;
+            .build_cartesian_2d(0.0..end, low - below..high + above)?;
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
@@ -166,9 +163,8 @@ where
             .axis_desc_style(("sans-serif", 15))
             .draw()?;
         for (name, color, points) in curves {
-            let inside = points.into_iter().map(|(t, v)| (t, v.min(high + room)));
             chart
-                .draw_series(LineSeries::new(inside, color.stroke_width(2)))?
+                .draw_series(LineSeries::new(points, color.stroke_width(2)))?
                 .label(name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color));
         }
