@@ -299,6 +299,17 @@ impl Law {
         d
     }
 
+    /// Takes the impulses that answer to the velocities of a direction, where they are known by themselves.
+    pub fn take(&self, d: &mut Local, (linear, target): (&Linear, &Target), impulses: &[f64]) {
+        if self.gap {
+            d.g = target.c[0] + impulses[0];
+        }
+        if self.frictional {
+            d.psi = target.psi - linear.by_normal * d.g - dot(&linear.by_slide, &d.eta);
+            d.b = [0, 1].map(|i| target.c[1 + i] + impulses[1 + i]);
+        }
+    }
+
     /// Largest step along `d` that stays in the cones.
     #[inline]
     pub fn reach(&self, l: &Local, d: &Local) -> f64 {

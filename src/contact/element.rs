@@ -108,9 +108,20 @@ impl Element {
         }
     }
 
-    /// The direction, given what comes through the velocities; returns how far it may be followed.
-    pub fn recover(&mut self, sides: Sides, gap: f64, eta: [f64; 2]) -> f64 {
+    /// The direction, given what comes through the velocities and, if they are known by themselves, the impulses that answer to it;
+    /// returns how far it may be followed.
+    pub fn recover(
+        &mut self,
+        sides: Sides,
+        gap: f64,
+        eta: [f64; 2],
+        impulses: Option<&[f64]>,
+    ) -> f64 {
         self.direction = self.law.recover(&self.linear, &self.target, gap, eta);
+        if let (Some(impulses), None) = (impulses, &sides) {
+            let at = (&self.linear, &self.target);
+            self.law.take(&mut self.direction, at, impulses);
+        }
         match sides {
             Some((pyramid, f)) => {
                 pyramid.recover(&self.law, &self.direction, f);
