@@ -1,6 +1,8 @@
 //! Random trees over a floor, simulated for a second by both integrators: what fails and why, substeps, iterations.
 //!
-//! `cargo run --release --example trees -- [list] [cylinders] [minimal | maximal] [TREES [FIRST SEED]]`
+//! `cargo run --release --example trees -- [all | list] [cylinders] [minimal | maximal] [TREES [FIRST SEED]]`
+//!
+//! `all` prints a line for each tree and integrator as it ends, `list` those that fail or take many iterations, in order.
 
 #[allow(dead_code, reason = "shared with tests")]
 #[path = "common/drops.rs"]
@@ -16,8 +18,35 @@ use trees::{BOTH, Outcome, Shapes, Tree};
 /// Iterations of a step that no tree should take.
 const MOST: usize = 500;
 
+/// What is wrong with how a tree moved.
+fn reason(o: &Outcome) -> Option<&'static str> {
+    match (&o.failure, o.grew) {
+        (Some(e), _) => Some(e.failure.name()),
+        (None, Some(_)) => Some("energy grew"),
+        _ => (o.stats.most_iterations > MOST).then_some("many iterations"),
+    }
+}
+
+/// A line about a tree.
+fn line(name: &str, seed: u64, o: &Outcome) -> String {
+    let grew = o.grew.map(|knot| format!("energy grew at knot {knot}"));
+    let error = o.failure.as_ref().map(ToString::to_string).or(grew);
+    format!(
+        "{name} {seed}: {}, step {}, energy {:.1e} of {:.1e} J, {:.1} substeps ({}), at most {} iterations; {}",
+        reason(o).unwrap_or("done"),
+        o.stats.steps,
+        o.energy[0],
+        o.energy[1],
+        o.substeps(),
+        o.stats.parts,
+        o.stats.most_iterations,
+        error.unwrap_or_default(),
+    )
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
+    let all_lines = arguments.next_if(|a| a == "all").is_some();
     let list = arguments.next_if(|a| a == "list").is_some();
     let shapes = match arguments.next_if(|a| a == "cylinders") {
         Some(_) => Shapes::WithCylinders,
@@ -32,8 +61,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .collect();
     let run = |seed| {
         let tree = Tree::of(seed, shapes);
-        let each: Vec<Outcome> = names.iter().map(|name| tree.run(name)).collect();
-        each
+        let run = |name: &&str| {
+            let o = tree.run(name);
+            if all_lines {
+                println!("{}", line(name, seed, &o));
+            }
+            o
+        };
+        names.iter().map(run).collect::<Vec<Outcome>>()
     };
     let all: Vec<Vec<Outcome>> = (first..first + count).into_par_iter().map(run).collect();
     for (i, name) in names.iter().enumerate() {
@@ -46,26 +81,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             parts += o.stats.parts;
             steps += o.stats.steps;
             deepest = deepest.max(o.deepest);
-            let reason = match (&o.failure, o.grew) {
-                (Some(e), _) => e.failure.name(),
-                (None, Some(_)) => "energy grew",
-                _ if o.stats.most_iterations > MOST => "many iterations",
-                _ => continue,
+            let Some(reason) = reason(o) else {
+                continue;
             };
             *reasons.entry(reason).or_default() += 1;
             if list {
-                let error = o
-                    .failure
-                    .as_ref()
-                    .map_or(String::new(), ToString::to_string);
-                println!(
-                    "{name} {seed}: {reason}, step {}, energy {:.1e} of {:.1e} J, {:.1} substeps, at most {} iterations; {error}",
-                    o.stats.steps,
-                    o.energy[0],
-                    o.energy[1],
-                    o.substeps(),
-                    o.stats.most_iterations
-                );
+                println!("{}", line(name, seed, o));
             }
         }
         println!(

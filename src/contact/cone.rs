@@ -299,6 +299,27 @@ impl Law {
         d
     }
 
+    /// Takes the impulses that answer to the velocities of a direction, where they are known by themselves and the law is stiff. Those of
+    /// a soft one follow from the velocities with a smaller error: the bound of friction may be far below the impulses beside it.
+    pub fn take(&self, d: &mut Local, (linear, target): (&Linear, &Target), impulses: &[f64]) {
+        if self.gap && linear.normal > 1.0 {
+            d.g = target.c[0] + impulses[0];
+        }
+        if self.frictional {
+            d.psi = target.psi - linear.by_normal * d.g - dot(&linear.by_slide, &d.eta);
+            for (i, slide) in linear.slide.iter().enumerate() {
+                d.b[i] = target.c[1 + i];
+                if slide[0].abs().max(slide[1].abs()) > 1.0 {
+                    d.b[i] += impulses[1 + i];
+                } else if self.gap {
+                    d.b[i] += linear.drag[i] * (d.g - target.c[0]) - dot(slide, &d.eta);
+                } else {
+                    d.b[i] -= dot(slide, &d.eta);
+                }
+            }
+        }
+    }
+
     /// Largest step along `d` that stays in the cones.
     #[inline]
     pub fn reach(&self, l: &Local, d: &Local) -> f64 {

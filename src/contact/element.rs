@@ -65,6 +65,19 @@ impl Element {
         true
     }
 
+    /// Friction goes with the sliding velocity, on the central path at `kappa`, if it slides; does it?
+    pub fn slide_freely(&mut self, sides: Sides, kappa: f64) -> bool {
+        let l = &mut self.local;
+        let slides = self.law.frictional
+            && sides.is_none()
+            && l.b[0].hypot(l.b[1]) >= STICKING * self.law.bound_at(l);
+        if slides {
+            self.law.follow(l, kappa);
+            self.follows = Some(kappa);
+        }
+        slides
+    }
+
     /// Onto the central path at a larger parameter.
     pub fn recentre(&mut self, sides: Sides, kappa: f64) {
         self.local = match sides {
@@ -108,9 +121,20 @@ impl Element {
         }
     }
 
-    /// The direction, given what comes through the velocities; returns how far it may be followed.
-    pub fn recover(&mut self, sides: Sides, gap: f64, eta: [f64; 2]) -> f64 {
+    /// The direction, given what comes through the velocities and, if they are known by themselves, the impulses that answer to it;
+    /// returns how far it may be followed.
+    pub fn recover(
+        &mut self,
+        sides: Sides,
+        gap: f64,
+        eta: [f64; 2],
+        impulses: Option<&[f64]>,
+    ) -> f64 {
         self.direction = self.law.recover(&self.linear, &self.target, gap, eta);
+        if let (Some(impulses), None) = (impulses, &sides) {
+            let at = (&self.linear, &self.target);
+            self.law.take(&mut self.direction, at, impulses);
+        }
         match sides {
             Some((pyramid, f)) => {
                 pyramid.recover(&self.law, &self.direction, f);

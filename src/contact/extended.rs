@@ -148,6 +148,23 @@ impl Layout {
 }
 
 impl Memory {
+    /// Takes the impulses of the last solution with the factors of [`Layout::factor`], or adds them to those at hand; none where other
+    /// factors were used.
+    pub(super) fn collect(&mut self, adds: bool) {
+        let Some(x) = &self.extended else {
+            self.collected.clear();
+            return;
+        };
+        let own = &x.vector[x.vector.len() - 3 * self.elements.len()..];
+        if adds {
+            let each = self.collected.iter_mut().zip(own);
+            each.for_each(|(to, own)| *to += own);
+        } else {
+            self.collected.clear();
+            self.collected.extend_from_slice(own);
+        }
+    }
+
     /// Solves with the factors of [`Layout::factor`].
     pub(crate) fn solve(&mut self, out: &mut [f64], transposed: bool) -> Result<(), FallbackError> {
         let Some(x) = &mut self.extended else {

@@ -40,6 +40,10 @@ const STILL: f64 = 1e-3;
 /// Stiffness `g/s` from which directions are refined: from there on rounding by it is seen in a residual of 1e-7 of the
 /// impulses.
 const STIFF: f64 = 1e9;
+/// The same of a limit or of friction in a joint, by what its bodies show alone, from which the matrix is factored with pivots: refinement
+/// gains few digits where the blocks of light bodies have lost most of theirs. Above 1e9 to 1e12, steps of random trees in maximal
+/// coordinates were not solved: Newton's method made full steps that left a joint's rows as they were.
+const MASKING: f64 = 1e12;
 /// Sweeps of refinement: each finds what digits the factors have left.
 const SWEEPS: usize = 3;
 /// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
@@ -47,8 +51,8 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// Iterations with settled contacts and without a residual half as large, after which it is rounding where they change velocities by
-/// no more than this part of the largest. Newton's method doubles the digits in one, a direction that is not refined gains some.
+/// Iterations with settled contacts and without a residual half as large, or with all rows solved and neither a residual nor a deviation
+/// of products half as large, after which what is left is rounding where they change velocities by no more than this part of the largest. Newton's method doubles the digits in one, a direction that is not refined gains some.
 const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
@@ -77,6 +81,11 @@ struct Flow {
     /// The least residual since contacts are settled, m/s, and iterations since it last fell by half.
     least: f64,
     flat: usize,
+    /// The least residual and the least deviation of products, and iterations since one of them last fell by half.
+    best: [f64; 2],
+    idle: usize,
+    /// Does friction of what slides go with the sliding velocity, so that the cones do not bound directions?
+    slides: bool,
 }
 
 impl Flow {
@@ -94,6 +103,9 @@ impl Flow {
             bounded: None,
             least: f64::INFINITY,
             flat: 0,
+            best: [f64::INFINITY; 2],
+            idle: 0,
+            slides: false,
         }
     }
 }
@@ -185,7 +197,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             row,
             residual,
         };
-        if spent >= self.layout.options.max_iterations {
+        let most = self.layout.options.max_iterations;
+        if spent >= most.min(self.step.contacts().most) {
             return Err(failed(StepFailure::Budget));
         }
         // ordinary steps run to their end: after a stop one still looks at what was computed
@@ -252,6 +265,17 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             } else {
                 flow.flat += 1;
             }
+            flow.idle += 1;
+            for (best, now) in flow.best.iter_mut().zip([p.residual, p.off]) {
+                if now < 0.5 * *best {
+                    (*best, flow.idle) = (now, 0);
+                }
+            }
+            let may_slide = flow.stalled == STALLED && !flow.slides && flow.slowest >= PART;
+            if may_slide && !p.done && self.slide_freely(kappa) {
+                (flow.slides, flow.stalled, flow.last) = (true, 0, 1.0);
+                continue;
+            }
             if !(p.done && starts)
                 && let Some(end) = self.end(&flow, &p)
             {
@@ -266,6 +290,15 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let reach = self.direction(&flow, &p);
             self.move_on(&mut flow, &p, reach)?;
         }
+    }
+
+    /// Lets friction of what slides go with its sliding velocity. At the end of the path the cones leave `kappa/u0` beside it, and a
+    /// direction that turns it by an angle may be followed by the root of that alone. Does anything slide?
+    fn slide_freely(&mut self, kappa: f64) -> bool {
+        let each = self.step.contacts_mut().each(self.layout);
+        each.fold(false, |any, (e, sides, _)| {
+            e.slide_freely(sides, kappa) || any
+        })
     }
 
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
@@ -288,7 +321,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn end(&mut self, flow: &Flow, p: &Progress) -> Option<Result<(), Failed>> {
         let stuck = flow.iterations >= self.most || flow.stalled == STALLED;
         // as near as rounding lets it come
-        if p.done || (stuck && p.usable) || self.is_rounding(flow) {
+        if p.done || (stuck && p.usable) || self.is_rounding(flow, p) {
             self.arrived(p);
             return Some(Ok(()));
         }
@@ -307,9 +340,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     }
 
     /// Is what is left rounding of the rows, however small the inertias that turn it into velocities? Full steps of Newton's method
-    /// neither lower the residual nor change the velocities by more than that.
-    fn is_rounding(&self, flow: &Flow) -> bool {
-        if !(flow.last == 1.0 && flow.flat >= FLAT) {
+    /// neither lower the residual nor change the velocities by more than that. Products may then be off by rounding of sliding velocities
+    /// and gaps, times impulses; no more than the parameter of the path itself.
+    fn is_rounding(&self, flow: &Flow, p: &Progress) -> bool {
+        let products = flow.idle >= FLAT && p.solved && p.off <= flow.kappa;
+        if !(flow.last == 1.0 && (flow.flat >= FLAT || products)) {
             return false;
         }
         let c = self.step.contacts();
@@ -331,8 +366,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
-        let pivoted = flow.ending > PIVOTED;
-        let refined = self.step.view().model.may_be_redundant() || p.stiffest > STIFF || pivoted;
+        let pivoted = flow.ending > PIVOTED || p.masking > MASKING;
+        let is_stiff = p.stiffest.max(p.masking) > STIFF;
+        let refined = self.step.view().model.may_be_redundant() || is_stiff || pivoted;
         flow.refined = refined.then_some(flow.leaves);
         self.step.assemble(refined);
         let blame = p.row.min(self.step.residual().len() - 1);
@@ -497,7 +533,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             e.add_impulses(slot, e.target.c, -1.0, &mut rhs);
         }
         self.step.solve(&rhs, &mut delta, false);
-        let mut reach = self.recover(&delta);
+        let pivots = self.step.has_pivots();
+        if pivots {
+            self.step.contacts_mut().collect(false);
+        }
+        let mut reach = self.recover(&delta, pivots);
         if let Some(part) = refined {
             let (enough, mut last) = (part * largest(&rhs), f64::INFINITY);
             for _ in 0..SWEEPS {
@@ -516,7 +556,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 last = left;
                 self.step.solve(&rhs, &mut more, false);
                 delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
-                reach = self.recover(&delta);
+                if pivots {
+                    self.step.contacts_mut().collect(true);
+                }
+                reach = self.recover(&delta, pivots);
             }
         }
         let c = self.step.contacts_mut();
@@ -524,10 +567,15 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         reach
     }
 
-    /// The elements' directions that go with a change of the velocities; returns how far they may be followed.
-    fn recover(&mut self, delta: &[f64]) -> f64 {
+    /// The elements' directions that go with a change of the velocities; returns how far they may be followed. If the matrix was factored
+    /// with pivots, the impulses are those of its solution: by the velocities they would be off by rounding times `g/s`.
+    fn recover(&mut self, delta: &[f64], pivots: bool) -> f64 {
         let mut reach = f64::INFINITY;
-        for (e, sides, slot) in self.step.contacts_mut().each(self.layout) {
+        let memory = self.step.contacts_mut();
+        let collected = std::mem::take(&mut memory.collected);
+        let own = if pivots { &collected[..] } else { &[] };
+        let mut impulses = own.chunks_exact(3);
+        for (e, sides, slot) in memory.each(self.layout) {
             let (p, c) = (slot.parent, slot.child);
             let gap = if e.law.gap {
                 -along(delta, p, c, &e.by_velocity)
@@ -540,8 +588,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             } else {
                 [0.0; 2]
             };
-            reach = reach.min(e.recover(sides, gap, eta));
+            reach = reach.min(e.recover(sides, gap, eta, impulses.next()));
         }
+        self.step.contacts_mut().collected = collected;
         reach
     }
 

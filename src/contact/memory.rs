@@ -70,6 +70,7 @@ impl Layout {
             interval: 1.0,
             moment: Moment::Plain,
             spent: 0,
+            most: usize::MAX,
             places: vec![0.0; self.rim_points().len()],
             idle: false,
             coupled: false,
@@ -80,6 +81,7 @@ impl Layout {
             rhs: vec![0.0; dim],
             more: vec![0.0; dim],
             bare: vec![0.0; or_none(values)],
+            collected: vec![],
             extended: None,
         }
     }
@@ -89,6 +91,11 @@ impl Memory {
     /// Takes contacts out of the step prepared.
     pub(crate) fn set_aside(&mut self) {
         self.idle = true;
+    }
+
+    /// Limits the iterations of a solve further than its options do.
+    pub(crate) fn limit_iterations(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// Takes contacts out of the step prepared, or not; were they out?

@@ -152,6 +152,10 @@ struct Slot {
     /// shows along the coordinate, not that of its two bodies alone: between hinges a body of 1e-6 kg carries the impulses of a leg,
     /// `g` would be 1e6 rad/s, and rounding of the gap times `g` would exceed the end of the central path.
     mass: f64,
+    /// How many times larger that is than what its two bodies alone show, if the element is a joint's and the matrix of the step has
+    /// blocks of bodies; else 0. A stiff element adds its stiffness times `mass` to these blocks: so many more digits of the lighter
+    /// body are lost.
+    contrast: f64,
 }
 
 /// The elements of a mechanism, with scalings of that as it was built: they stay where masses, sizes or gravity are
@@ -265,6 +269,8 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
+    /// How many it may have beside the limit of its options, where it can be solved in another way.
+    most: usize,
     /// Numbers that say which points of rims were held, as last read.
     places: Vec<f64>,
     /// Nothing touches at the start, where there is no interval before.
@@ -281,6 +287,8 @@ pub(crate) struct Memory {
     more: Vec<f64>,
     /// The step's matrix without contacts.
     bare: Vec<f64>,
+    /// Impulses that answer to a direction, three for each element, if the matrix is factored with pivots.
+    collected: Vec<f64>,
     /// Where the blocks fail.
     extended: Option<Box<Extended>>,
 }
@@ -341,6 +349,7 @@ impl Layout {
             own: own(c.parent, c.child),
             pair: pair(c.parent, c.child),
             mass: c.effective_mass,
+            contrast: 0.0,
         });
         let of_tree = m.coordinate_compliances(poses);
         let of_joint = |source, j: usize, i| {
@@ -349,14 +358,16 @@ impl Layout {
             let row = joint.direction_row(i, a, b, &joint.relative(a, b));
             // a joint that closes a loop has no coordinate in the tree
             let own_compliance = of_tree.as_ref().and_then(|all| all[j].get(i)).copied();
-            let bodies_alone = || compliance(m, inverse_inertia, (joint.parent, joint.child), &row);
+            let bodies_alone = compliance(m, inverse_inertia, (joint.parent, joint.child), &row);
+            let mass = 1.0 / own_compliance.unwrap_or(bodies_alone);
             Slot {
                 source,
                 parent: joint.parent,
                 child: joint.child,
                 own: own(joint.parent, joint.child),
                 pair: pair(joint.parent, joint.child),
-                mass: 1.0 / own_compliance.unwrap_or_else(bodies_alone),
+                mass,
+                contrast: symbolic.map_or(0.0, |_| mass * bodies_alone),
             }
         };
         let friction = with_friction(m).map(|(j, i)| of_joint(Source::Friction(j, i), j, i));

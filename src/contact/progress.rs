@@ -18,6 +18,8 @@ pub(super) struct Progress {
     /// Largest deviation of a product from `kappa`.
     pub off: f64,
     pub done: bool,
+    /// Are all rows below the tolerance, or what rounding leaves of them?
+    pub solved: bool,
     /// Done only as far as rounding allows.
     pub rounded: bool,
     /// Good enough where no more can be had.
@@ -26,6 +28,9 @@ pub(super) struct Progress {
     pub ahead: f64,
     /// Largest `g/s`.
     pub stiffest: f64,
+    /// Largest stiffness of a limit (`g/s`) or of friction in a joint (`u0/psi`), times what the tree of joints shows there by what its
+    /// bodies show alone.
+    pub masking: f64,
     /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
     pub settled: bool,
 }
@@ -44,7 +49,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
         worse(constraints, constraint);
         let center = self.layout.options.centred * kappa;
         let (mut sum, mut count, mut off, mut beyond) = (0.0, 0.0, 0.0_f64, 0.0_f64);
-        let (mut apart, mut ahead, mut stiffest) = (0.0_f64, 0.0_f64, 0.0_f64);
+        let (mut apart, mut ahead) = (0.0_f64, 0.0_f64);
+        let (mut stiffest, mut masking) = (0.0_f64, 0.0_f64);
         for (i, (e, slot)) in c.elements.iter().zip(&self.layout.slots).enumerate() {
             let (s, k, o) = e.products(c.sides(i, self.layout), 0.0, kappa);
             sum += s;
@@ -56,7 +62,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 // and rounding of the sliding velocity
                 let speed = |row| along_absolute(view.trial, slot.parent, slot.child, row);
                 let speed = speed(&e.tangents[0]).max(speed(&e.tangents[1]));
-                rounding = rounding.max(4.0 * f64::EPSILON * e.law.bound_at(&e.local) * speed);
+                let bound = e.law.bound_at(&e.local);
+                rounding = rounding.max(4.0 * f64::EPSILON * bound * speed);
+                masking = masking.max(slot.contrast * bound / e.local.psi);
             }
             beyond = beyond.max(o - rounding);
             if let Some((pyramid, f)) = c.sides(i, self.layout) {
@@ -65,7 +73,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
             if e.law.gap {
                 let r = (e.gap - e.local.s).abs();
                 apart = apart.max(r);
-                stiffest = stiffest.max(e.local.g / e.local.s);
+                let stiffness = e.local.g / e.local.s;
+                stiffest = stiffest.max(stiffness);
+                masking = masking.max(slot.contrast * stiffness);
                 if r > e.noise {
                     ahead = ahead.max(r * e.local.g);
                 }
@@ -75,7 +85,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let centred = off <= center;
         let tolerance = self.tolerance;
         let fits = residual <= tolerance;
-        let rounded = residual <= tolerance.max(floor) && beyond <= center;
+        let solved = residual <= tolerance.max(floor);
+        let rounded = solved && beyond <= center;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
         Progress {
             residual,
@@ -85,9 +96,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
-            usable: residual <= tolerance.max(floor) && beyond <= USABLE * kappa,
+            solved,
+            usable: solved && beyond <= USABLE * kappa,
             ahead,
             stiffest,
+            masking,
             settled: apart <= tolerance && beyond <= center,
         }
     }

@@ -202,6 +202,12 @@ pub trait Mechanical: Dynamics + Sized {
         let _ = (at, w, out);
     }
 
+    /// Limits the iterations of a solve with contacts from here on, where it could be divided instead; `usize::MAX` leaves it to the
+    /// options of contacts. By default nothing is limited.
+    fn limit_iterations(&self, w: &mut Self::Work, most: usize) {
+        let _ = (w, most);
+    }
+
     /// What swings fastest about a knot, under springs and under the forces that hold joints together; `seen.y` are the unknowns
     /// of the step before, followed by its [tensions](Mechanical::tensions) if they are known. They are empty if there is no step before.
     /// The forces of that step acted for `weight` (s), half of the sum of the two intervals that meet at its start. Returns a bound if

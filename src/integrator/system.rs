@@ -646,6 +646,10 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.write_tensions(at, w, out));
     }
 
+    fn limit_iterations(&self, w: &mut SystemWork, most: usize) {
+        with!(self, w, (s, w) => s.limit_iterations(w, most));
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,

@@ -8,8 +8,12 @@ const DEEPEST: f64 = 1e-9;
 /// Iterations of a step. Those of [`SEEDS`] take 209 at most.
 const MOST: usize = 500;
 /// Trees that need little time. 17, 85 and 91 failed as read-outs in maximal coordinates, whose starts tore light bodies off their
-/// joints; 68 gained energy in joint coordinates, whose substeps missed it; 76 took 4065 iterations after it was solved to rounding.
-const SEEDS: [u64; 11] = [9, 13, 17, 18, 20, 23, 27, 68, 76, 85, 91];
+/// joints; 68 gained energy in joint coordinates, whose substeps missed it; 76 took 4065 iterations after it was solved to rounding. Stiff
+/// joint friction and limits took the digits of light bodies from the factors in maximal coordinates: 1127 and 1384 took 5038 and 4480
+/// iterations, and 1135 failed.
+const SEEDS: [u64; 14] = [
+    9, 13, 17, 18, 20, 23, 27, 68, 76, 85, 91, 1127, 1135, 1384,
+];
 
 /// What is wrong with how a tree moved.
 fn fault(o: &Outcome) -> Option<String> {
@@ -37,7 +41,9 @@ fn random_trees_move() {
     });
 }
 
-/// The goal is one failure in a thousand trees.
+/// The goal is one failure in a thousand trees. `cargo test --release --test suite a_hundred -- --ignored --nocapture` runs this test;
+/// `cargo run --release --example trees -- all 600 1000` runs 600 trees from seed 1000, and prints how each ended, its substeps, and the
+/// most iterations of a solve.
 #[test]
 #[ignore = "some minutes"]
 fn a_hundred_random_trees_move() {

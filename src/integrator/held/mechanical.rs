@@ -190,6 +190,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
         self.inner.write_tensions(at, &mut w.own, out);
     }
 
+    fn limit_iterations(&self, w: &mut Self::Work, most: usize) {
+        self.inner.limit_iterations(&mut w.own, most);
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,

@@ -257,6 +257,10 @@ impl Mechanical for Maximal {
         Ok(w.matrix.softness != 0.0)
     }
 
+    fn limit_iterations(&self, w: &mut Work, most: usize) {
+        w.contacts.limit_iterations(most);
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,

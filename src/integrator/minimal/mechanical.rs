@@ -589,6 +589,10 @@ impl Mechanical for Minimal {
         self.tensions_of(at, w, out);
     }
 
+    fn limit_iterations(&self, w: &mut Work, most: usize) {
+        w.touching.memory.limit_iterations(most);
+    }
+
     fn swing(
         &self,
         seen: &KnotPoint,
