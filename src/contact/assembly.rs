@@ -149,9 +149,14 @@ impl Element {
         self.noise = self.floor;
         self.arm = m.arm(contact, &held);
         // where nothing is searched for, what meets does not change; a point fixed on a rim is as deep as that was
-        let may_change = m.is_searched(contact) && self.arm.is_none();
+        // what is held in exchange may be below the other beside it, while the bodies are apart
+        let may_change = || {
+            m.is_searched(contact)
+                && self.arm.is_none()
+                && (held == self.found || m.overlaps(contact, w.poses, OVERLAP))
+        };
         self.left = match w.at.stage {
-            Stage::Step(_) if self.here.gap < -OVERLAP && may_change => LEFT,
+            Stage::Step(_) if self.here.gap < -OVERLAP && may_change() => LEFT,
             _ => 0.0,
         };
     }

@@ -24,8 +24,17 @@ const NEAR: u16 = TURN / 64;
 /// Exchanges in which points may move. After them points are only replaced, which always converges.
 const MOVES: usize = 10;
 /// Exchanges of a step at most: each about halves the angle to the true lowest point where two points beside it carry, and from a quarter
-/// of a turn 11 of them lead to the spacing of stored angles.
+/// of a turn 12 of them lead to the spacing of stored angles.
 const ROUNDS: usize = 30;
+
+/// What a step holds again.
+#[derive(Clone, Copy, Debug)]
+enum Places {
+    /// What its last solution held.
+    Kept,
+    /// What was found at the knot.
+    Found,
+}
 
 impl Slot {
     /// The contact that an element is.
@@ -78,12 +87,23 @@ impl Layout {
         }
     }
 
-    /// Holds what was found at the knot again.
-    fn restore_places(&self, w: &View, elements: &mut [Element], floor: f64) {
+    /// Notes what the last solution held.
+    fn keep_places(&self, elements: &mut [Element]) {
+        for i in self.rims.iter().flatten() {
+            elements[*i].kept = elements[*i].held;
+        }
+    }
+
+    /// Holds what was noted, or what was found at the knot, again.
+    fn restore_places(&self, w: &View, elements: &mut [Element], floor: f64, of: Places) {
         for i in self.rims.iter().flatten() {
             let e = &mut elements[*i];
-            if let (true, Some(contact)) = (e.held != e.found, self.slots[*i].contact(w)) {
-                e.set_meeting(w, contact, e.found, floor);
+            let held = match of {
+                Places::Kept => e.kept,
+                Places::Found => e.found,
+            };
+            if let (true, Some(contact)) = (e.held != held, self.slots[*i].contact(w)) {
+                e.set_meeting(w, contact, held, floor);
             }
         }
     }
@@ -145,6 +165,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let spent = self.step.contacts().spent;
         for round in 0..ROUNDS {
             let exchange = |layout: &Layout, w: &View, elements: &mut [Element], floor: f64| {
+                layout.keep_places(elements);
                 layout.exchange(w, elements, floor, round < MOVES)
             };
             if !self.with_elements(exchange) {
@@ -153,13 +174,26 @@ impl<S: NewtonSystem> Solver<'_, S> {
             match self.solve_again() {
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
-                Err(_) => {
-                    self.with_elements(Layout::restore_places);
-                    self.step.contacts_mut().spent = spent;
-                    return self.solve_path(y, warm);
-                }
+                Err(_) => return self.hold_again(y, warm, spent),
             }
         }
         Ok(())
+    }
+
+    /// Solves the step with what its last solution held, because the next has none; else with what was found at the knot.
+    fn hold_again(&mut self, y: &[f64], warm: bool, spent: usize) -> Result<(), Failed> {
+        let mut solved = Ok(());
+        for of in [Places::Kept, Places::Found] {
+            self.with_elements(|layout, w, elements, floor| {
+                layout.restore_places(w, elements, floor, of);
+            });
+            self.step.contacts_mut().spent = spent;
+            solved = self.solve_path(y, warm);
+            match &solved {
+                Err(error) if error.failure != StepFailure::Stopped => {}
+                _ => break,
+            }
+        }
+        solved
     }
 }

@@ -25,6 +25,7 @@ impl Layout {
             tangents: [Row::ZERO; 2],
             held: Meeting::default(),
             found: Meeting::default(),
+            kept: Meeting::default(),
             here: NOWHERE,
             gap: 0.0,
             next: NOWHERE,

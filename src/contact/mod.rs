@@ -204,6 +204,8 @@ struct Element {
     /// What of a contact meets, from the knot to its successor, and what was found at the knot.
     held: Meeting,
     found: Meeting,
+    /// What the last solution of the step held, while it is solved again.
+    kept: Meeting,
     /// The contact at the knot.
     here: Touch,
     /// `phi/h` at the unknowns last evaluated, and the contact there.

@@ -12,7 +12,6 @@ use super::manifold::{self, Manifold};
 use super::meeting::{self, Meeting, OUTLINE, PLACES};
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
-use super::rim_points;
 use super::ring::Ring;
 use super::seam;
 use super::sway::Sway;
@@ -336,7 +335,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
         } => {
             let side = usize::from(side);
             let ball = Ball {
-                center: rim_points::rim_point([of.0, of.1][side], up, part).1,
+                center: cylinder::rim_point([of.0, of.1][side], up, part).1,
                 radius: 0.0,
             };
             let on = On::Face(face);
@@ -449,7 +448,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         Meeting::Parts(parts) => cylinder::by_radius(of, parts, changed, poses),
         Meeting::Vertex { side, vertex, .. } if side == changed => moved(vertex),
         Meeting::RimOnFace { side, up, part, .. } if usize::from(side) == changed => {
-            let out = rim_points::rim_point(own, up, part).0;
+            let out = cylinder::rim_point(own, up, part).0;
             Grown::Moved(pose.r * own.orientation * out)
         }
         Meeting::Vertex { face, .. } | Meeting::RimOnFace { face, .. } => moved(corner(face)),

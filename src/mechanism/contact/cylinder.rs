@@ -12,14 +12,14 @@
 use super::ball::Grown;
 use super::crossing::{Crossing, Line};
 use super::manifold;
-use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS};
-use super::rim_points::rim_point;
+use super::meeting::{CURVED, END, Meeting, OUTLINE, Part, SLOTS, TURN};
 use super::ring::{Kind, Part as Shape, Ring};
 use super::seam;
 use super::sway::Sway;
 use super::sweep::Sweep;
 use super::{Collider, Surface, Touch};
 use crate::spatial::{Pose, Vec3};
+use std::f64::consts::TAU;
 
 /// Part of the bodies' size by which what is held may separate them less than what separates them best: that of a cylinder
 /// about to lie down, whose sides come to touch as well.
@@ -54,6 +54,15 @@ pub(super) fn is_cylinder(c: &Collider) -> bool {
 
 pub(super) fn half(c: &Collider) -> f64 {
     axial(c).map_or(0.0, |(_, length)| 0.5 * length)
+}
+
+/// A point of a cylinder's rim by its angle, in parts of a turn: how far out it is, of radius one, and where, body frame.
+pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
+    let (sin, cos) = (f64::from(part) / f64::from(TURN) * TAU).sin_cos();
+    let out = Vec3::new(cos, sin, 0.0);
+    let end = Vec3::z() * if up { half(c) } else { -half(c) };
+    let at = c.position + c.orientation * (out * c.surface.radius() + end);
+    (out, at)
 }
 
 /// A part in the body's frame.
@@ -433,31 +442,14 @@ impl Pair<'_> {
                 });
             };
             add(Meeting::Apart, f64::INFINITY);
-            let (Some((_, length)), along) = (axial(other), to_world(other, poses[1 - side]))
-            else {
-                continue;
-            };
-            if along.dot(&n).abs() >= self.sway.flat(&axis) {
+            let along = to_world(other, poses[1 - side]);
+            if axial(other).is_none() || along.dot(&n).abs() >= self.sway.flat(&axis) {
                 continue;
             }
-            // where the axis, seen along the other, leaves the circle
-            let from = poses[1 - side].point(&other.position) - poses[side].point(&own.position);
-            let (from, along) = [from, along].map(|v| v - axis * axis.dot(&v)).into();
-            let square = along.norm_squared();
-            let middle = -along.dot(&from) / square;
-            let beside = (from + along * middle).norm_squared();
-            let reach = (own.surface.radius().powi(2) - beside) / square;
-            // parallel axes leave it nowhere
-            if !(reach > 0.0 && reach.is_finite()) {
-                continue;
-            }
-            for place in [middle - reach.sqrt(), middle + reach.sqrt()] {
-                let share = (2.0 * place / length * f64::from(END)).round();
-                if share.abs() >= f64::from(END) {
-                    continue;
-                }
+            let sides = [0, 1].map(|k| (colliders[k], poses[k]));
+            for share in across(sides, side) {
                 let mut parts = [Part::End(up); 2];
-                parts[1 - side] = Part::Ring(share as i16);
+                parts[1 - side] = Part::Ring(share);
                 if let Some(met) = meet(self.of, parts, self.now, PARALLEL) {
                     add(Meeting::Parts(parts), met.touch(self.now).gap);
                 }
@@ -503,6 +495,29 @@ impl Pair<'_> {
         });
         places
     }
+}
+
+/// Places of the other's axis, parts of its half as `END` counts them, where it, seen along the axis of a cylinder, leaves the ends of that.
+pub(super) fn across(
+    sides: [(&Collider, &Pose); 2],
+    side: usize,
+) -> impl Iterator<Item = i16> + use<> {
+    let ((own, at), (other, pose)) = (sides[side], sides[1 - side]);
+    let to_world = |c: &Collider, pose: &Pose| pose.r * c.orientation.column(2);
+    let (axis, along) = (to_world(own, at), to_world(other, pose));
+    let from = pose.point(&other.position) - at.point(&own.position);
+    let (from, along): (Vec3, Vec3) = [from, along].map(|v| v - axis * axis.dot(&v)).into();
+    let square = along.norm_squared();
+    let middle = -along.dot(&from) / square;
+    let beside = (from + along * middle).norm_squared();
+    let reach = (own.surface.radius().powi(2) - beside) / square;
+    let length = axial(other).map_or(0.0, |(_, length)| length);
+    // parallel axes leave it nowhere
+    let is_crossing = length > 0.0 && reach > 0.0 && reach.is_finite();
+    let places = [-1.0, 1.0].map(|sign| middle + sign * reach.max(0.0).sqrt());
+    let shares = places.map(|place| (2.0 * place / length * f64::from(END)).round());
+    let within = move |share: &f64| is_crossing && share.abs() < f64::from(END);
+    shares.into_iter().filter(within).map(|share| share as i16)
 }
 
 /// Largest distance of a cylinder, a capsule or a polytope from its place, m.

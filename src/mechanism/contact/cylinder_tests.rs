@@ -1,7 +1,8 @@
 //! Tests of cylinders on all that has edges.
 
+use super::{END, LEVEL, Part, leveled, lines, meet, parts};
 use crate::mechanism::contact::samples::{
-    BOX, CAPSULE, CYLINDER, check_by, check_with, hull, plain, two,
+    BOX, CAPSULE, CYLINDER, check_by, check_held, check_with, hull, plain, two,
 };
 use crate::mechanism::contact::{Ahead, Meeting};
 use crate::mechanism::samples::Source;
@@ -83,6 +84,60 @@ fn derivatives_of_flat_ends_match_differences() {
         }
     }
     assert!(kinds[..3].iter().all(|n| *n > 0), "{kinds:?}");
+}
+
+/// The circle of a side that is held where the side and another line are nearly parallel, exactly so, too: its derivatives, by radius and
+/// length, too, and where it is.
+#[test]
+fn derivatives_of_circles_on_nearly_parallel_lines_match_differences() {
+    let lies = Vec3::x() * FRAC_PI_2;
+    let mut crossings = 0;
+    for (below, above) in [(CYLINDER, CYLINDER), (BOX, CYLINDER), (CYLINDER, hull())] {
+        let m = plain(two(1, below, above));
+        let of = (&m.colliders[0], &m.colliders[1]);
+        for (i, angle) in [0.0, 1e-6, 1e-4, -5e-3, 0.019].into_iter().enumerate() {
+            let turn = exp(&(Vec3::z() * angle)) * exp(&lies);
+            let beside = Vec3::new(0.1 * i as f64 - 0.2, 0.03 * i as f64, 0.65);
+            let poses = [
+                Pose::new(Vec3::zeros(), exp(&lies)),
+                Pose::new(beside, turn),
+            ];
+            let both = (&poses[0], &poses[1]);
+            for p in parts(of.0) {
+                for q in parts(of.1) {
+                    let (side, line) = match (p, q) {
+                        (Part::Side, Part::Side | Part::Edge(_)) => (0, q),
+                        (Part::Edge(_), Part::Side) => (1, p),
+                        _ => continue,
+                    };
+                    let [u, v] = lines(of, [p, q], both).expect("two lines");
+                    let sine = u.cross(&v).norm();
+                    if sine > LEVEL {
+                        continue;
+                    }
+                    for share in [-16_000, -3000, 0, 777, 12_000] {
+                        let mut held = [line; 2];
+                        held[side] = Part::Ring(share);
+                        let held = Meeting::Parts(held);
+                        check_held(&m, (&m.contacts[0], &held), &poses, 1e-5);
+                    }
+                    // where the lines cross, to the spacing of places along the axis, the circle's gap is that of the lines
+                    let held = leveled(of, [p, q], both, |_| 0.0);
+                    if let Part::Ring(share) = held[side]
+                        && share.abs() < END
+                        && sine > 1e-4
+                    {
+                        let gap = |parts| meet(of, parts, both, 0.0).map(|t| t.touch(both).gap);
+                        let (circle, crossing) = (gap(held), gap([p, q]));
+                        let by = circle.zip(crossing).map_or(1.0, |(a, b)| a - b);
+                        assert!(by.abs() < 1e-7, "{held:?} at {angle}: {by:e}");
+                        crossings += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(crossings > 5, "{crossings}");
 }
 
 /// Side by side, ends level: a side and a rim meet at either end. Rims that touch beside each other have no normal.

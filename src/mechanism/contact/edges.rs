@@ -33,16 +33,7 @@ fn near(a: &Solid, b: &Solid, at: &Relative) -> [Vec3; 2] {
     };
     let along = to_a(middle(b)) - middle(a);
     let back = at.0.tr_mul(&along);
-    let farthest = |s: &Solid, n: &Vec3| {
-        let (mut most, mut place) = (f64::NEG_INFINITY, Vec3::zeros());
-        for p in (0..s.of.points.len()).map(|v| s.local(v)) {
-            if n.dot(&p) > most {
-                (most, place) = (n.dot(&p), p);
-            }
-        }
-        place
-    };
-    let (own, other) = (farthest(a, &along), farthest(b, &-back));
+    let (own, other) = (a.farthest(&along), b.farthest(&-back));
     [at.0.tr_mul(&(own - at.1)), to_a(other)]
 }
 

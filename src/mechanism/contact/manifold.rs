@@ -299,7 +299,7 @@ fn below(
 }
 
 /// Another solid in the frame of one.
-fn relative(a: &Solid, b: &Solid, (p, q): (&Pose, &Pose)) -> Relative {
+pub(super) fn relative(a: &Solid, b: &Solid, (p, q): (&Pose, &Pose)) -> Relative {
     let turn = a.orientation.transpose() * p.r.transpose();
     let span = turn * (q.point(&b.position) - p.point(&a.position));
     (turn * q.r * b.orientation, span)

@@ -259,7 +259,8 @@ impl Meeting {
 }
 
 /// Parts of a turn by which the angles of points on a rim are stored: where one is the lowest point, the true one is lower by at most
-/// 5e-9 of what the rim is tilted by (m). More parts make the pieces narrower on which the motion is smooth.
+/// 5e-9 of what the rim is tilted by (m). That is below 1e-9 m for what is tilted by less than 20 cm. More parts make the pieces narrower
+/// on which the motion is smooth, and their codes would not be distinct.
 pub(crate) const TURN: u16 = 1 << 15;
 
 /// A circle there is a rim.
@@ -315,7 +316,7 @@ impl Part {
         match (self, other) {
             (Self::Tip(up, p), Self::Tip(other, q)) if up == other => Some(between(*p, *q)),
             (Self::Ring(p), Self::Ring(q)) if p.unsigned_abs().max(q.unsigned_abs()) < AT_RIM => {
-                Some(p.abs_diff(*q) / 2)
+                Some(p.abs_diff(*q) / (AT_RIM / (TURN / 4)))
             }
             _ => (self == other).then_some(0),
         }

@@ -5,24 +5,14 @@
 
 use super::between;
 use super::corners;
-use super::cylinder::half;
 use super::half_space;
-use super::meeting::{Meeting, Part, SLOTS, TURN};
+use super::manifold;
+use super::meeting::{Meeting, Part, SLOTS};
 use super::sweep::half_thickness;
 use super::unheld::Unheld;
 use super::{Collider, Contact, Pair};
 use crate::mechanism::Mechanism;
-use crate::spatial::{Pose, Vec3};
-use std::f64::consts::TAU;
-
-/// A point of a cylinder's rim by its angle, in parts of a turn: how far out it is, of radius one, and where, body frame.
-pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
-    let (sin, cos) = (f64::from(part) / f64::from(TURN) * TAU).sin_cos();
-    let out = Vec3::new(cos, sin, 0.0);
-    let end = Vec3::z() * if up { half(c) } else { -half(c) };
-    let at = c.position + c.orientation * (out * c.surface.radius() + end);
-    (out, at)
-}
+use crate::spatial::Pose;
 
 /// The lowest vertex of a hull of many that is above a face of the other, as it would be held, and its gap. Those deeper than half of the
 /// thinner solid are on another side.
@@ -34,13 +24,7 @@ fn lowest_corner(
     let (colliders, poses) = ([of.0, of.1], [poses.0, poses.1]);
     let (c, on) = (colliders[side], colliders[1 - side]);
     let (own, other) = (c.solid()?, on.solid()?);
-    let place = on
-        .orientation
-        .tr_mul(&(poses[1 - side].r).tr_mul(&(poses[side].point(&c.position) - poses[1 - side].x)))
-        - on.orientation.tr_mul(&on.position);
-    let turn = on.orientation.transpose()
-        * poses[1 - side].r.transpose()
-        * (poses[side].r * c.orientation);
+    let (turn, place) = manifold::relative(&other, &own, (poses[1 - side], poses[side]));
     let n = other.of.faces[face].normal;
     let up = turn.tr_mul(&n);
     let level = n.dot(&(place - other.local(other.of.faces[face].top)));
@@ -171,6 +155,15 @@ impl Mechanism {
                 }
             }
         }
+    }
+
+    /// Do the bodies of a contact between a cylinder and what has faces overlap by more than `below` (m)? Of others it is not asked.
+    pub(crate) fn overlaps(&self, c: &Contact, poses: &[Pose], below: f64) -> bool {
+        let Pair::Between { first, second, .. } = c.pair else {
+            return true;
+        };
+        let (of, poses) = self.sides((first, second), poses);
+        !between::has_rims(of) || Unheld::depth(of, poses) > below
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.

@@ -165,7 +165,7 @@ fn no_end_sinks_into_a_box() {
 
 #[test]
 fn no_end_sinks_into_a_hull() {
-    none_sinks((50, 1), WEDGE, None, DEEPEST);
+    none_sinks((50, 0), WEDGE, None, DEEPEST);
 }
 
 #[test]
@@ -268,25 +268,22 @@ fn thrown_on(target: Target, seed: usize, integrator: &str) -> String {
 }
 
 #[test]
-fn few_cylinders_enter_the_edge_of_a_box() {
-    // two do, by up to 0.18 mm
-    none_overlaps((60, 2), DEEPEST, &|seed, integrator| {
+fn no_cylinder_enters_the_edge_of_a_box() {
+    none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
         thrown_on(Target::Edge, seed, integrator)
     });
 }
 
 #[test]
-fn few_cylinders_enter_a_free_box() {
-    // five do, by up to 1.4 mm
-    none_overlaps((60, 5), DEEPEST, &|seed, integrator| {
+fn no_cylinder_enters_a_free_box() {
+    none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
         thrown_on(Target::Body, seed, integrator)
     });
 }
 
 #[test]
-fn few_cylinders_enter_another() {
-    // one does, by 0.34 mm
-    none_overlaps((60, 1), DEEPEST, &|seed, integrator| {
+fn no_cylinder_enters_another() {
+    none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
         thrown_on(Target::Cylinder, seed, integrator)
     });
 }
