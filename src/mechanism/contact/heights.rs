@@ -10,6 +10,7 @@
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
 use super::Collider;
+use super::manifold;
 use super::meeting::Meeting;
 use super::nearest::{Ball, Nearest, apart};
 use super::ring::{Kind, Part, Ring};
@@ -54,7 +55,7 @@ impl Heights {
         })
     }
 
-    fn corner(&self, i: usize, j: usize) -> Vec3 {
+    pub(super) fn corner(&self, i: usize, j: usize) -> Vec3 {
         let [x, y] = self.spacing;
         Vec3::new(
             i as f64 * x,
@@ -63,8 +64,33 @@ impl Heights {
         )
     }
 
+    pub(super) fn counts(&self) -> [usize; 2] {
+        self.count
+    }
+
+    /// Of a corner by its number.
+    pub(super) fn indices(&self, corner: usize) -> [usize; 2] {
+        [corner / self.count[1], corner % self.count[1]]
+    }
+
+    pub(super) fn triangle_count(&self) -> usize {
+        2 * (self.count[0] - 1) * (self.count[1] - 1)
+    }
+
+    /// Numbers of the corners of a triangle.
+    pub(super) fn corner_numbers(&self, triangle: usize) -> [usize; 3] {
+        let (cell, across) = (triangle / 2, self.count[1]);
+        let from = cell / (across - 1) * across + cell % (across - 1);
+        let to = from + across + 1;
+        if triangle % 2 == 1 {
+            [from, to, from + 1]
+        } else {
+            [from, from + across, to]
+        }
+    }
+
     /// Corners of a triangle, counterclockwise from above.
-    fn corners(&self, triangle: usize) -> [Vec3; 3] {
+    pub(super) fn corners(&self, triangle: usize) -> [Vec3; 3] {
         let (cell, upper) = (triangle / 2, triangle % 2 == 1);
         let (i, j) = (cell / (self.count[1] - 1), cell % (self.count[1] - 1));
         let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
@@ -166,6 +192,37 @@ impl Heights {
         let of = |x: f64| (x / self.spacing[axis]).floor();
         let from = of(x - reach).clamp(0.0, last) as usize;
         from..(of(x + reach) + 1.0).clamp(0.0, last) as usize
+    }
+
+    /// Coordinates of a place along the grid, in cells.
+    pub(super) fn in_cells(&self, y: &Vec3) -> [f64; 2] {
+        [y.x / self.spacing[0], y.y / self.spacing[1]]
+    }
+
+    /// The triangle below or above a place.
+    pub(super) fn triangle_below(&self, y: &Vec3) -> Option<usize> {
+        let (i, j) = (self.cell(0, y.x)?, self.cell(1, y.y)?);
+        let [u, v] = self.in_cells(y);
+        let cell = i * (self.count[1] - 1) + j;
+        Some(2 * cell + usize::from(v - j as f64 > u - i as f64))
+    }
+
+    /// The triangle that a ball overlaps most or is nearest to, with the gap.
+    pub(super) fn deepest(&self, y: &Vec3, radius: f64) -> Option<(usize, f64, Nearest)> {
+        let mut found: Option<(usize, f64, Nearest)> = None;
+        let across = self.count[1] - 1;
+        for i in self.cells(0, y.x, radius) {
+            for j in self.cells(1, y.y, radius) {
+                for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
+                    let near = self.nearest_on_triangle(triangle, y);
+                    let gap = near.normal.dot(&(y - near.point)) - radius;
+                    if found.as_ref().is_none_or(|(_, least, _)| gap < *least) {
+                        found = Some((triangle, gap, near));
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// The triangle below a point and the neighbors that rise from it.
@@ -326,7 +383,15 @@ impl Heights {
         if ball.radius > 0.0 {
             self.met(&place(now), &place(next), ball.radius)
         } else {
-            self.below(&place(next))
+            let (from, mut met) = (place(now), self.below(&place(next)));
+            // the plane ahead is above a point that has yet to come over a ridge
+            if let (Meeting::Plane(ahead), Some(own)) = (met[0], self.triangle_below(&from)) {
+                let near = self.nearest_on_plane(ahead, &from);
+                if near.normal.dot(&(from - near.point)) < -manifold::TOUCHING {
+                    met[0] = Meeting::Plane(own);
+                }
+            }
+            met
         }
     }
 }
@@ -361,7 +426,7 @@ impl Heights {
     }
 
     /// A place of the world in the frame of the ground.
-    fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
+    pub(super) fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
         let z = pose.r.tr_mul(&(place - pose.x));
         ground.orientation.tr_mul(&(z - ground.position))
     }
