@@ -187,7 +187,7 @@ impl Heights {
     }
 
     /// The cells that come within `reach` of a place along an axis.
-    fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
+    pub(super) fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
         let last = (self.count[axis] - 1) as f64;
         let of = |x: f64| (x / self.spacing[axis]).floor();
         let from = of(x - reach).clamp(0.0, last) as usize;
@@ -205,24 +205,6 @@ impl Heights {
         let [u, v] = self.in_cells(y);
         let cell = i * (self.count[1] - 1) + j;
         Some(2 * cell + usize::from(v - j as f64 > u - i as f64))
-    }
-
-    /// The triangle that a ball overlaps most or is nearest to, with the gap.
-    pub(super) fn deepest(&self, y: &Vec3, radius: f64) -> Option<(usize, f64, Nearest)> {
-        let mut found: Option<(usize, f64, Nearest)> = None;
-        let across = self.count[1] - 1;
-        for i in self.cells(0, y.x, radius) {
-            for j in self.cells(1, y.y, radius) {
-                for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
-                    let near = self.nearest_on_triangle(triangle, y);
-                    let gap = near.normal.dot(&(y - near.point)) - radius;
-                    if found.as_ref().is_none_or(|(_, least, _)| gap < *least) {
-                        found = Some((triangle, gap, near));
-                    }
-                }
-            }
-        }
-        found
     }
 
     /// The triangle below a point and the neighbors that rise from it.

@@ -160,8 +160,32 @@ impl Heights {
         found.filter(|found| !held.contains(found) && found.code() != -1.0)
     }
 
+    /// The triangle nearest to a ball's center that faces it, or by whose back the way out is shortest if the center is below the ground; and
+    /// the gap.
+    pub(super) fn nearest_triangle(&self, y: &Vec3, radius: f64) -> Option<(usize, f64, Nearest)> {
+        let mut found: Option<(usize, f64, Nearest)> = None;
+        let across = self.counts()[1] - 1;
+        let is_below = self.triangle_below(y).is_some_and(|t| {
+            let near = self.nearest_on_plane(t, y);
+            near.normal.dot(&(y - near.point)) < 0.0
+        });
+        for i in self.cells(0, y.x, radius) {
+            for j in self.cells(1, y.y, radius) {
+                for triangle in [2 * (i * across + j), 2 * (i * across + j) + 1] {
+                    let near = self.nearest_on_triangle(triangle, y);
+                    let apart = near.normal.dot(&(y - near.point));
+                    let nearer = |(_, gap, _): &(_, f64, _)| apart.abs() < (gap + radius).abs();
+                    if (apart < 0.0) == is_below && found.as_ref().is_none_or(nearer) {
+                        found = Some((triangle, apart - radius, near));
+                    }
+                }
+            }
+        }
+        found
+    }
+
     fn sunk_ball(&self, [from, to]: [Vec3; 2], radius: f64, below: f64) -> Option<Meeting> {
-        let (triangle, gap, near) = self.deepest(&to, radius)?;
+        let (triangle, gap, near) = self.nearest_triangle(&to, radius)?;
         if gap > -below {
             return None;
         }

@@ -2,6 +2,7 @@
 
 use super::{motion, none_failed};
 use crate::common::Source;
+use least_action::dynamics::Step;
 use least_action::format::{self, Overrides};
 use least_action::integrator::Mechanical;
 use least_action::rollout::{RolloutStats, Trajectory};
@@ -302,7 +303,8 @@ type Balls = (Vec<Vec3>, f64);
 /// A throw onto rough ground: its file, the ground, the body's balls and its time step.
 fn throw(s: &mut Source, kind: usize) -> (String, Rough, Balls, f64) {
     let cell = [0.01, 0.02, 0.05, 0.1][s.below(4)];
-    let ground = Rough::new(s, cell, [0.2, 0.5, 1.0, 2.0][s.below(4)]);
+    let slope = [0.2, 0.5, 1.0, 2.0][s.below(4)];
+    let ground = Rough::new(s, cell, slope);
     let size = (cell * (1.7 + 1.4 * s.unit())).max(0.01);
     let (shape, balls, reach) = match kind {
         0 => (
