@@ -148,7 +148,10 @@ impl Layout {
 
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Changes what is held, seen from the step as it was last evaluated.
-    fn with_elements<T>(&mut self, f: impl FnOnce(&Layout, &View, &mut [Element], f64) -> T) -> T {
+    pub(super) fn with_elements<T>(
+        &mut self,
+        f: impl FnOnce(&Layout, &View, &mut [Element], f64) -> T,
+    ) -> T {
         let floor = self.step.contacts().gap_floor();
         let mut elements = std::mem::take(&mut self.step.contacts_mut().elements);
         let done = f(self.layout, &self.step.view(), &mut elements, floor);

@@ -172,7 +172,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.step.contacts_mut().spent = 0;
         let mut solved = self.solve_path(y, warm);
         if solved.is_ok() {
-            solved = self.hold_rims(y, warm);
+            solved = if self.reads_out {
+                self.leave_out(y)
+            } else {
+                self.hold_rims(y, warm)
+            };
         }
         self.stats.iterations = self.step.contacts().spent;
         solved.map(|()| self.stats)

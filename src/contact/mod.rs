@@ -25,7 +25,7 @@
 //! once.
 //!
 //! In the read-out of velocities at a knot the gap over the interval before stands in, `s = phi(z)/h- + N v`, and
-//! `eta = B(z) v`.
+//! `eta = B(z) v`. What is open at the knot and whose gap is not along that line takes no part ([`anticipated`]).
 //!
 //! # Blows
 //!
@@ -79,6 +79,7 @@
 //! It adds rows and blocks of contacts to its own and gives in return what the solver asks for: to evaluate, to assemble,
 //! to factor, to solve. Mechanisms without contacts pay for one comparison each.
 
+mod anticipated;
 mod assembly;
 mod attempts;
 mod blow;

@@ -10,7 +10,7 @@ use least_action::integrator::{Aligned, ContactOptions, Impacts, Maximal, Mechan
 use least_action::mechanism::Quantity;
 use least_action::mechanism::{
     ActuatorSpec, BodySpec, ContactSpec, GearSpec, HalfSpaceSpec, JointKind, JointSpec,
-    MechanismBuilder, Shape, Surface,
+    MechanismBuilder, Shape, Surface, TerrainShape, TerrainSpec,
 };
 use std::sync::Arc;
 
@@ -303,6 +303,27 @@ fn restitution_of_a_bouncing_ball() {
         problem: split,
     }
     .check(1e-6);
+}
+
+/// A ball that comes down on an inclined height field, and rolls over several of its triangles.
+#[test]
+fn radius_of_a_ball_on_a_height_field() {
+    let slope = |i: usize, j: usize| 0.15 * i as f64 - 0.05 * j as f64;
+    let heights = (0..9).map(|i| (0..9).map(|j| slope(i, j)).collect());
+    let field = TerrainShape::Heights {
+        heights: heights.collect(),
+        spacing: [0.5, 0.4],
+    };
+    let skin = ContactSpec::new(0.4);
+    let body = BodySpec::new(1.0).shape(Shape::Sphere(0.2)).free();
+    let m = MechanismBuilder::new()
+        .body("ball", body.contact("skin", skin))
+        .terrain("field", TerrainSpec::new(field, 0.4).at([-2.0, -1.6, -0.4]));
+    let q = [0.1, 0.05, 0.35, 0.0, 0.0, 0.0];
+    let system = hard(m, &["contacts.ball.skin.radius"], &q, 1e-5);
+    let rates = [0.8, 0.6, -0.5, 0.2, 0.3, 0.0];
+    let problem = throw(&system, &q, &rates, 60, |_| 0.0);
+    Case { system, problem }.check(1e-6);
 }
 
 /// Friction at its bound 0 is not stationary.

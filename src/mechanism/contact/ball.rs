@@ -87,6 +87,7 @@ fn meet(ball: &Ball, (on, part): Other, a: &Pose, b: &Pose) -> (Vec3, Nearest) {
         On::Edge(edge) => on.nearest_on_edge(edge, &y),
         On::Triangle(t) => on.heights().nearest_on_triangle(t, &y),
         On::Plane(t) => on.heights().nearest_on_plane(t, &y),
+        On::Tilted(number, by) => on.heights().nearest_on_tilted(number, by, &y),
         On::Place => sphere_sphere::nearest(0.0, &y),
     };
     (z, near)

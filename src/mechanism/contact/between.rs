@@ -327,6 +327,11 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             };
             ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
         }
+        Meeting::Tilted(number, by) => {
+            let ball = half_space::ball(of.1, feature / FACETS);
+            let on = On::Tilted(number, by);
+            ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
+        }
         Meeting::RimOnFace {
             side,
             up,
@@ -453,7 +458,7 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         }
         Meeting::Vertex { face, .. } | Meeting::RimOnFace { face, .. } => moved(corner(face)),
         Meeting::Edges { edges, .. } => moved(end(edges[changed])),
-        Meeting::Plane(_) if changed == 1 => {
+        Meeting::Plane(_) | Meeting::Tilted(..) if changed == 1 => {
             let fixed = half_space::fixed_by_radius(own, feature, &Meeting::Surfaces);
             match (slot(of, what, poses), fixed) {
                 (Slot::Ball { ball, .. }, _) if ball.radius > 0.0 => Grown::Radius,
@@ -462,7 +467,11 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
                 _ => Grown::Still,
             }
         }
-        Meeting::Apart | Meeting::Plane(_) | Meeting::OnRim(_) | Meeting::Corner(_) => Grown::Still,
+        Meeting::Apart
+        | Meeting::Plane(_)
+        | Meeting::Tilted(..)
+        | Meeting::OnRim(_)
+        | Meeting::Corner(_) => Grown::Still,
     }
 }
 

@@ -10,6 +10,7 @@
 //! What is not near a ball is not seen: a peak may enter a box between its corners.
 
 use super::Collider;
+use super::manifold;
 use super::meeting::Meeting;
 use super::nearest::{Ball, Nearest, apart};
 use super::ring::{Kind, Part, Ring};
@@ -54,7 +55,7 @@ impl Heights {
         })
     }
 
-    fn corner(&self, i: usize, j: usize) -> Vec3 {
+    pub(super) fn corner(&self, i: usize, j: usize) -> Vec3 {
         let [x, y] = self.spacing;
         Vec3::new(
             i as f64 * x,
@@ -63,8 +64,33 @@ impl Heights {
         )
     }
 
+    pub(super) fn counts(&self) -> [usize; 2] {
+        self.count
+    }
+
+    /// Of a corner by its number.
+    pub(super) fn indices(&self, corner: usize) -> [usize; 2] {
+        [corner / self.count[1], corner % self.count[1]]
+    }
+
+    pub(super) fn triangle_count(&self) -> usize {
+        2 * (self.count[0] - 1) * (self.count[1] - 1)
+    }
+
+    /// Numbers of the corners of a triangle.
+    pub(super) fn corner_numbers(&self, triangle: usize) -> [usize; 3] {
+        let (cell, across) = (triangle / 2, self.count[1]);
+        let from = cell / (across - 1) * across + cell % (across - 1);
+        let to = from + across + 1;
+        if triangle % 2 == 1 {
+            [from, to, from + 1]
+        } else {
+            [from, from + across, to]
+        }
+    }
+
     /// Corners of a triangle, counterclockwise from above.
-    fn corners(&self, triangle: usize) -> [Vec3; 3] {
+    pub(super) fn corners(&self, triangle: usize) -> [Vec3; 3] {
         let (cell, upper) = (triangle / 2, triangle % 2 == 1);
         let (i, j) = (cell / (self.count[1] - 1), cell % (self.count[1] - 1));
         let (from, to) = (self.corner(i, j), self.corner(i + 1, j + 1));
@@ -161,11 +187,24 @@ impl Heights {
     }
 
     /// The cells that come within `reach` of a place along an axis.
-    fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
+    pub(super) fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
         let last = (self.count[axis] - 1) as f64;
         let of = |x: f64| (x / self.spacing[axis]).floor();
         let from = of(x - reach).clamp(0.0, last) as usize;
         from..(of(x + reach) + 1.0).clamp(0.0, last) as usize
+    }
+
+    /// Coordinates of a place along the grid, in cells.
+    pub(super) fn in_cells(&self, y: &Vec3) -> [f64; 2] {
+        [y.x / self.spacing[0], y.y / self.spacing[1]]
+    }
+
+    /// The triangle below or above a place.
+    pub(super) fn triangle_below(&self, y: &Vec3) -> Option<usize> {
+        let (i, j) = (self.cell(0, y.x)?, self.cell(1, y.y)?);
+        let [u, v] = self.in_cells(y);
+        let cell = i * (self.count[1] - 1) + j;
+        Some(2 * cell + usize::from(v - j as f64 > u - i as f64))
     }
 
     /// The triangle below a point and the neighbors that rise from it.
@@ -326,7 +365,15 @@ impl Heights {
         if ball.radius > 0.0 {
             self.met(&place(now), &place(next), ball.radius)
         } else {
-            self.below(&place(next))
+            let (from, mut met) = (place(now), self.below(&place(next)));
+            // the plane ahead is above a point that has yet to come over a ridge
+            if let (Meeting::Plane(ahead), Some(own)) = (met[0], self.triangle_below(&from)) {
+                let near = self.nearest_on_plane(ahead, &from);
+                if near.normal.dot(&(from - near.point)) < -manifold::TOUCHING {
+                    met[0] = Meeting::Plane(own);
+                }
+            }
+            met
         }
     }
 }
@@ -361,7 +408,7 @@ impl Heights {
     }
 
     /// A place of the world in the frame of the ground.
-    fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
+    pub(super) fn local(ground: &Collider, pose: &Pose, place: &Vec3) -> Vec3 {
         let z = pose.r.tr_mul(&(place - pose.x));
         ground.orientation.tr_mul(&(z - ground.position))
     }

@@ -127,6 +127,8 @@ pub(crate) enum Meeting {
     Triangle(usize),
     /// Its plane, on a point or a rim.
     Plane(usize),
+    /// A plane through an edge or a corner of a height field, by their number and the plane's normal, as [`Meeting::tilted`] stores it.
+    Tilted(usize, [i16; 2]),
 }
 
 impl Meeting {
@@ -151,6 +153,7 @@ impl Meeting {
             Self::Edge(edge) => format!("edge {edge}"),
             Self::Parts([p, q]) => format!("{p} of the first on {q} of the second"),
             Self::Triangle(t) | Self::Plane(t) => format!("triangle {t}"),
+            Self::Tilted(number, _) => format!("edge or corner {number}"),
         })
     }
 }
@@ -180,8 +183,23 @@ impl Meeting {
                 let bits = side + 2 * (vertex.min(INDEX - 1) + INDEX * face.min(INDEX - 1));
                 -3.0 - 2.0 * bits as f64
             }
+            Self::Triangle(t) => field_code(t, 0),
+            Self::Plane(t) => field_code(t, 1),
+            Self::Tilted(number, by) => {
+                let [p, q] = by.map(|x| (i32::from(x) + HALF_TURN) as usize / COARSE);
+                match number < NUMBERS {
+                    true => field_code((number * STEPS + p) * STEPS + q, 2),
+                    false => -1.0,
+                }
+            }
             _ => -1.0,
         }
+    }
+
+    /// A plane through an edge or a corner of a height field: its normal is stored as exactly as a code can hold.
+    pub(super) fn tilted(number: usize, by: [i16; 2]) -> Self {
+        let coarse = |x: i16| (i32::from(x).div_euclid(COARSE as i32) * COARSE as i32) as i16;
+        Self::Tilted(number, by.map(coarse))
     }
 
     /// The angle to another point of the same rim on the same part of the other, parts of a turn.
@@ -238,6 +256,9 @@ impl Meeting {
                 _ => Self::Apart,
             };
         }
+        if (FIELDS..TWO_53).contains(&code) {
+            return Self::on_field((code - FIELDS) as usize);
+        }
         if !(1.0..f64::from(u32::MAX)).contains(&code) {
             return Self::Apart;
         }
@@ -257,6 +278,38 @@ impl Meeting {
         }
     }
 }
+
+impl Meeting {
+    /// What of a height field has the number that [`field_code`] makes a code of.
+    fn on_field(number: usize) -> Self {
+        let (of, kind) = (number / KINDS, number % KINDS);
+        match kind {
+            0 => Self::Triangle(of),
+            1 => Self::Plane(of),
+            2 => {
+                let by = [of / STEPS % STEPS, of % STEPS];
+                let by = by.map(|step| (step as i32 * COARSE as i32 - HALF_TURN) as i16);
+                Self::Tilted(of / STEPS / STEPS, by)
+            }
+            _ => Self::Apart,
+        }
+    }
+}
+
+/// A code of what is on a height field, of one of [`KINDS`]. Triangles are fewer than there are numbers.
+fn field_code(number: usize, kind: usize) -> f64 {
+    FIELDS + (KINDS * number + kind) as f64
+}
+
+/// What is on height fields is numbered from here, above points of rims.
+const FIELDS: f64 = 4_294_967_296.0;
+const KINDS: usize = 3;
+/// Parts of half a turn that a stored normal has, by how many of them it is rounded, and how many different ones are left; numbers of edges and
+/// corners that a code can hold beside two of them.
+const HALF_TURN: i32 = 1 << 15;
+const COARSE: usize = 1 << 3;
+const STEPS: usize = 1 << 13;
+const NUMBERS: usize = 1 << 25;
 
 /// Parts of a turn by which the angles of points on a rim are stored: where one is the lowest point, the true one is lower by at most
 /// 5e-9 of what the rim is tilted by (m). That is below 1e-9 m for what is tilted by less than 20 cm. More parts make the pieces narrower
@@ -356,6 +409,13 @@ mod tests {
             vertex(1, INDEX - 1, INDEX - 1),
             Meeting::Corner(0),
             Meeting::Corner(INDEX),
+            Meeting::Triangle(0),
+            Meeting::Plane(0),
+            Meeting::Triangle(12_345),
+            Meeting::Plane(12_345),
+            Meeting::tilted(0, [i16::MIN; 2]),
+            Meeting::tilted(NUMBERS - 1, [i16::MAX; 2]),
+            Meeting::tilted(77, [-8, 16]),
         ];
         for p in parts {
             all.extend(parts.map(|q| Meeting::Parts([p, q])));

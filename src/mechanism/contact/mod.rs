@@ -39,6 +39,7 @@ mod sphere_capsule;
 mod sphere_cylinder;
 mod sphere_hull;
 mod sphere_sphere;
+mod sunk;
 mod sway;
 mod sweep;
 #[cfg(test)]
@@ -490,6 +491,12 @@ impl Mechanism {
     /// A contact at a configuration of all bodies, with what meets held.
     #[inline]
     pub(crate) fn touch_of(&self, c: &Contact, held: &Meeting, poses: &[Pose]) -> Touch {
+        self.touch_at(c, held, (self.pose(poses, c.parent), &poses[c.child]))
+    }
+
+    /// The same at the poses of its parent and its child.
+    #[inline]
+    pub(crate) fn touch_at(&self, c: &Contact, held: &Meeting, at: (&Pose, &Pose)) -> Touch {
         match c.pair {
             Pair::Ground {
                 half_space,
@@ -498,15 +505,15 @@ impl Mechanism {
             } => half_space::touch(
                 &self.half_spaces[half_space],
                 (&self.colliders[collider], feature, held),
-                &poses[c.child],
+                at.1,
             ),
             Pair::Between {
                 first,
                 second,
                 feature,
             } => {
-                let (of, poses) = self.sides((first, second), poses);
-                between::touch(of, (feature, held), poses).shifted(c.off_middle())
+                let of = (&self.colliders[first], &self.colliders[second]);
+                between::touch(of, (feature, held), at).shifted(c.off_middle())
             }
         }
     }

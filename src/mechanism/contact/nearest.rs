@@ -37,6 +37,8 @@ pub(super) enum On {
     Triangle(usize),
     /// Its plane.
     Plane(usize),
+    /// A plane through an edge or a corner of one, by their number and its normal.
+    Tilted(usize, [i16; 2]),
     /// Its place, a point.
     Place,
 }

@@ -2,6 +2,8 @@
 //! one body is deeper in the other than half of its thickness.
 
 use super::cylinder;
+use super::half_space;
+use super::heights::{FACETS, Heights};
 use super::sweep::{Core, Poses, Sides, about, half_thickness};
 use super::{Ahead, Collider, Contact, Pair, Search, Surface};
 use crate::mechanism::Mechanism;
@@ -77,6 +79,26 @@ impl Mechanism {
         })
     }
 
+    /// The distance of a ball from a height field, m. A plane that is held of it may be higher beside its triangle.
+    fn gap_of_ball_on_field(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
+        let Pair::Between {
+            first,
+            second,
+            feature,
+        } = c.pair
+        else {
+            return None;
+        };
+        let (of, at) = self.sides((first, second), poses);
+        let Surface::Heights(heights) = &of.0.surface else {
+            return None;
+        };
+        let ball = half_space::ball(of.1, feature / FACETS).filter(|b| b.radius > 0.0)?;
+        let y = Heights::local(of.0, at.0, &at.1.point(&ball.center));
+        let nearest = heights.nearest_triangle(&y, ball.radius);
+        Some(nearest.map_or(f64::INFINITY, |(_, gap, _)| gap))
+    }
+
     /// The contact whose surfaces overlap most, and by how much, m.
     pub(crate) fn deepest(&self, poses: &[Pose]) -> Option<(&str, f64)> {
         let mut last = None;
@@ -93,6 +115,9 @@ impl Mechanism {
         let depths: Vec<_> = self.contacts.iter().map(buried).collect();
         let mut search = Search::default();
         let mut gap = |c: &Contact| {
+            if let Some(gap) = self.gap_of_ball_on_field(c, poses) {
+                return gap;
+            }
             let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
             self.touch_of(c, &held, poses).gap
         };

@@ -6,11 +6,12 @@
 use super::between;
 use super::corners;
 use super::half_space;
+use super::heights::FACETS;
 use super::manifold;
 use super::meeting::{Meeting, Part, SLOTS};
 use super::sweep::half_thickness;
 use super::unheld::Unheld;
-use super::{Collider, Contact, Pair};
+use super::{Collider, Contact, Pair, Surface};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;
 
@@ -81,7 +82,7 @@ fn lowest_of(
 
 impl Mechanism {
     /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, of every hull
-    /// of many vertices with every half-space and with what has faces, and of every pair of a cylinder and what has faces.
+    /// of many vertices with every half-space and with what has faces, those of every ball with every height field, and of every pair of a cylinder and what has faces.
     pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
         let group = |c: &Contact| match c.pair {
             Pair::Ground {
@@ -93,8 +94,18 @@ impl Mechanism {
                 let end = half_space::end(own, feature).or(own.by_lowest.then_some(0));
                 end.map(|end| (0, half_space, collider, end))
             }
-            Pair::Between { first, second, .. } => {
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
+                if let Surface::Heights(_) = of.0.surface {
+                    let ball = feature / FACETS;
+                    return half_space::ball(of.1, ball)
+                        .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
+                        .map(|_| (2, first, second, ball));
+                }
                 (between::has_rims(of) || has_corners(of)).then_some((1, first, second, 0))
             }
         };
@@ -142,12 +153,20 @@ impl Mechanism {
                 }
                 (gap < -below && is_flat && !is_held).then_some(lowest)
             }
-            Pair::Between { first, second, .. } => {
+            Pair::Between {
+                first,
+                second,
+                feature,
+            } => {
                 let (of, end) = self.sides((first, second), poses);
                 let (_, now) = self.sides((first, second), now);
                 let mut taken = [Meeting::Apart; SLOTS];
                 for (taken, held) in taken.iter_mut().zip(held) {
                     *taken = held;
+                }
+                if let Surface::Heights(heights) = &of.0.surface {
+                    let ball = half_space::ball(of.1, feature / FACETS)?;
+                    return heights.sunk(of.0, &ball, &taken, ([now, end], below));
                 }
                 match between::has_rims(of) {
                     true => Unheld::find(of, taken, (now, end), below),
@@ -180,6 +199,13 @@ impl Mechanism {
             }
             Pair::Between { first, second, .. } => (first, second),
         };
+        if let Surface::Heights(heights) = &self.colliders[first].surface {
+            return match *held {
+                Meeting::Triangle(t) | Meeting::Plane(t) => t < heights.triangle_count(),
+                Meeting::Tilted(number, _) => heights.has_feature(number),
+                _ => false,
+            };
+        }
         let counts = [first, second].map(|i| count(&self.colliders[i]));
         match *held {
             Meeting::Vertex { side, vertex, face } => {
@@ -206,7 +232,8 @@ impl Mechanism {
             return true;
         };
         let of = (&self.colliders[first], &self.colliders[second]);
-        *old == Meeting::Apart
+        matches!(of.0.surface, Surface::Heights(_))
+            || *old == Meeting::Apart
             || between::has_rims(of)
             || corner_on_face(of, old) == corner_on_face(of, new)
     }

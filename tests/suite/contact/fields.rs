@@ -1,7 +1,12 @@
 //! Height fields: what slides over their triangles feels bends alone, not where triangles join.
 
 use super::{motion, none_failed};
-use least_action::spatial::Vec3;
+use crate::common::Source;
+use least_action::dynamics::Step;
+use least_action::format::{self, Overrides};
+use least_action::integrator::Mechanical;
+use least_action::rollout::{RolloutStats, Trajectory};
+use least_action::spatial::{Pose, Vec3};
 
 /// A field whose heights vary along x.
 fn field(heights: &[f64], spacing: f64) -> String {
@@ -218,4 +223,225 @@ fn above(heights: &[f64], spacing: f64, at: &Vec3) -> f64 {
         }
     }
     if below { -least } else { least }
+}
+
+/// Heights in [-1, 1] times half of the slope, over cells of a size, m.
+struct Rough {
+    heights: Vec<Vec<f64>>,
+    cell: f64,
+}
+
+impl Rough {
+    const COUNT: usize = 24;
+
+    fn new(s: &mut Source, cell: f64, slope: f64) -> Self {
+        let row = |_| s.vector(Self::COUNT, 0.5 * slope * cell);
+        let heights = (0..Self::COUNT).map(row).collect();
+        Self { heights, cell }
+    }
+
+    fn width(&self) -> f64 {
+        self.cell * (Self::COUNT - 1) as f64
+    }
+
+    fn text(&self, friction: f64) -> String {
+        let (heights, cell, from) = (&self.heights, self.cell, -0.5 * self.width());
+        format!(
+            "[mechanism.terrain.field]\nfriction = {friction:?}\nposition = [{from:?}, {from:?}, 0.0]\n\
+             shape = {{ heights = {{ heights = {heights:?}, spacing = [{cell:?}, {cell:?}] }} }}\n"
+        )
+    }
+
+    fn triangles(&self) -> impl Iterator<Item = [Vec3; 3]> + '_ {
+        let at = |i: usize, j: usize| {
+            let [x, y] = [i, j].map(|k| k as f64 * self.cell - 0.5 * self.width());
+            Vec3::new(x, y, self.heights[i][j])
+        };
+        let cells = (1..Self::COUNT).flat_map(|i| (1..Self::COUNT).map(move |j| (i, j)));
+        cells.flat_map(move |(i, j)| {
+            let (a, c) = (at(i - 1, j - 1), at(i, j));
+            [[a, at(i, j - 1), c], [a, c, at(i - 1, j)]]
+        })
+    }
+
+    /// Distance of a ball from the ground, of a point the height above it by the plane below it, m; none beside the ground.
+    fn gap(&self, y: &Vec3, radius: f64) -> Option<f64> {
+        let (mut least, mut above) = (f64::INFINITY, None);
+        for t in self.triangles() {
+            let [a, b, c] = t;
+            let n = (b - a).cross(&(c - a)).normalize();
+            let sides = [(a, b), (b, c), (c, a)];
+            // seen from above
+            if sides
+                .iter()
+                .all(|(p, q)| (q - p).xy().perp(&(y - p).xy()) >= 0.0)
+            {
+                above = Some(n.dot(&(y - a)));
+            }
+            let inside = sides
+                .iter()
+                .all(|(p, q)| n.cross(&(q - p)).dot(&(y - p)) >= 0.0);
+            let edges = sides.iter().map(|(p, q)| {
+                let share = (q - p).dot(&(y - p)) / (q - p).norm_squared();
+                (y - p - (q - p) * share.clamp(0.0, 1.0)).norm()
+            });
+            let edge = edges.fold(f64::INFINITY, f64::min);
+            least = least.min(if inside { n.dot(&(y - a)).abs() } else { edge });
+        }
+        let above = above?;
+        Some(match (radius > 0.0, above < 0.0) {
+            (true, false) => least - radius,
+            (true, true) => -least - radius,
+            _ => above,
+        })
+    }
+}
+
+/// What of a body is balls, or points, by its shape: centers, body frame, and radius.
+type Balls = (Vec<Vec3>, f64);
+
+/// A throw onto rough ground: its file, the ground, the body's balls and its time step.
+fn throw(s: &mut Source, kind: usize) -> (String, Rough, Balls, f64) {
+    let cell = [0.01, 0.02, 0.05, 0.1][s.below(4)];
+    let slope = [0.2, 0.5, 1.0, 2.0][s.below(4)];
+    let ground = Rough::new(s, cell, slope);
+    let size = (cell * (1.7 + 1.4 * s.unit())).max(0.01);
+    let (shape, balls, reach) = match kind {
+        0 => (
+            format!("{{ sphere = {size:?} }}"),
+            (vec![Vec3::zeros()], size),
+            size,
+        ),
+        1 => {
+            let ends = [-size, size].map(|z| Vec3::z() * z).to_vec();
+            let (radius, length) = (0.6 * size, 2.0 * size);
+            let shape = format!("{{ capsule = {{ radius = {radius:?}, length = {length:?} }} }}");
+            (shape, (ends, radius), 1.6 * size)
+        }
+        _ => {
+            let half = Vec3::new(size, 0.7 * size, 0.5 * size);
+            let corner = |k: usize| {
+                let sign = |bit: usize| if k >> bit & 1 == 1 { 1.0 } else { -1.0 };
+                half.component_mul(&Vec3::new(sign(0), sign(1), sign(2)))
+            };
+            let edges = half * 2.0;
+            let shape = format!("{{ box = {:?} }}", edges.as_slice());
+            (shape, ((0..8).map(corner).collect(), 0.0), 1.4 * size)
+        }
+    };
+    let h = [0.002, 0.005, 0.01, 0.02][s.below(4)];
+    let speed = 10.0_f64.powf(0.5 + 0.5 * s.unit());
+    let (turn, down) = (s.unit() * 3.0, 0.65 + 0.55 * s.unit());
+    let along = [
+        turn.cos() * down.cos(),
+        turn.sin() * down.cos(),
+        -down.sin(),
+    ];
+    let velocity = along.map(|v| v * speed);
+    let across = speed * down.cos();
+    let steps = (0.3_f64.min(0.3 * ground.width() / across) / h)
+        .ceil()
+        .max(6.0);
+    let top = ground
+        .heights
+        .iter()
+        .flatten()
+        .fold(0.0_f64, |t, z| t.max(*z));
+    let z = top + reach + 0.01 + 0.01 * s.unit();
+    let quaternion: Vec<f64> = {
+        let q = s.vector(4, 1.0);
+        let norm = q.iter().map(|v| v * v).sum::<f64>().sqrt();
+        q.iter().map(|v| v / norm).collect()
+    };
+    let friction = [0.0, 0.0, 0.5][s.below(3)];
+    let integrator = ["minimal", "maximal"][s.below(2)];
+    let text = format!(
+        "time_step = {h}\nhorizon = {:?}\nintegrator = \"{integrator}\"\n{}\
+         [mechanism.bodies.b]\nmass = 1.0\nshape = {shape}\nfree = true\n\
+         contacts.c = {{ friction = {friction:?} }}\n\
+         [initial.b]\nposition = [{:?}, {:?}, {z:?}]\nvelocity = {velocity:?}\n\
+         orientation = {{ quaternion = {quaternion:?} }}\n",
+        steps * h,
+        ground.text(friction),
+        -along[0] * 0.15 * ground.width(),
+        -along[1] * 0.15 * ground.width(),
+    );
+    (text, ground, balls, h)
+}
+
+/// Poses at every knot, and linear velocities that are read there.
+fn knots(text: &str) -> Result<Vec<(Pose, Vec3)>, String> {
+    let document = format::parse(text, "throw.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let model = document.build(&Overrides::default());
+    let model = model.unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (s, p, extended) = (&model.system, &model.problem, model.extended());
+    let mut w = extended.work();
+    let x0 = p.start(&extended, &p.parameters, &mut w).expect("a start");
+    let mut t = Trajectory::new(s, p.intervals.clone(), &x0[..s.dims().nx]);
+    let mut w = s.work();
+    t.roll(s, &mut w, &mut RolloutStats::default())
+        .map_err(|e| e.to_string())?;
+    let read = |k: usize| {
+        let v = s.knot_velocities(&t.knot_point(&t.knot(k)), &mut w);
+        let v = v.map_err(|e| e.to_string())?;
+        Ok((s.poses(t.state(k))[0], v[0].0))
+    };
+    (0..=p.intervals.len()).map(read).collect()
+}
+
+/// How far a velocity at a knot is from those between the intervals beside it, of which gravity gives half of its impulse before or after,
+/// m/s.
+fn off_line(before: &Vec3, read: &Vec3, after: &Vec3, h: f64) -> f64 {
+    let each = (0..=4).map(|quarter| {
+        let g = Vec3::z() * (9.81 * 0.5 * h * 0.25 * f64::from(quarter));
+        let (from, to) = (before - g, after + g);
+        let along = to - from;
+        let share = (read - from).dot(&along) / along.norm_squared().max(f64::MIN_POSITIVE);
+        (read - from - along * share.clamp(0.0, 1.0)).norm()
+    });
+    each.fold(f64::INFINITY, f64::min)
+}
+
+/// Balls, ends of capsules and corners of boxes, of a third of a cell to three, on slopes up to 2.
+#[test]
+fn nothing_sinks_into_rough_fields() {
+    let mut failed = vec![];
+    for seed in 0..90 {
+        let (text, ground, (balls, radius), _) = throw(&mut Source::new(seed), seed as usize % 3);
+        let deepest = knots(&text).map(|knots| {
+            let places = knots
+                .iter()
+                .flat_map(|(pose, _)| balls.iter().map(|b| pose.point(b)));
+            let gaps = places.filter_map(|place| ground.gap(&place, radius));
+            gaps.fold(f64::INFINITY, f64::min)
+        });
+        if !deepest.as_ref().is_ok_and(|d| *d > -1e-9) {
+            failed.push(format!("{seed}: {deepest:?}"));
+        }
+    }
+    // what moves by several cells in a step
+    assert!(failed.len() <= 3, "{failed:#?}");
+}
+
+/// What a ball flies past is not read as a contact: its velocity at a knot is between those of the intervals beside it.
+#[test]
+fn velocities_at_knots_are_between_those_of_intervals() {
+    let (mut failed, mut asked) = (vec![], 0);
+    for seed in 100..200 {
+        let (text, _, _, h) = throw(&mut Source::new(seed), 0);
+        let Ok(knots) = knots(&text) else {
+            failed.push(format!("{seed}: no solution"));
+            continue;
+        };
+        for (k, three) in knots.windows(3).enumerate() {
+            let [before, after] = [1, 2].map(|i| (three[i].0.x - three[i - 1].0.x) / h);
+            let off = off_line(&before, &three[1].1, &after, h);
+            asked += 1;
+            if off > 0.3 * before.norm().max(after.norm()) {
+                failed.push(format!("{seed} at knot {}: {off} m/s", k + 1));
+            }
+        }
+    }
+    assert!(asked > 1000, "{asked}");
+    none_failed(&failed);
 }
