@@ -83,8 +83,6 @@ struct Flow {
     /// The least residual and the least deviation of products, and iterations since one of them last fell by half.
     best: [f64; 2],
     idle: usize,
-    /// Does friction of what slides go with the sliding velocity, so that the cones do not bound directions?
-    slides: bool,
 }
 
 impl Flow {
@@ -104,7 +102,6 @@ impl Flow {
             flat: 0,
             best: [f64::INFINITY; 2],
             idle: 0,
-            slides: false,
         }
     }
 }
@@ -270,11 +267,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     (*best, flow.idle) = (now, 0);
                 }
             }
-            let may_slide = flow.stalled == STALLED && !flow.slides && flow.slowest >= PART;
-            if may_slide && !p.done && self.slide_freely(kappa) {
-                (flow.slides, flow.stalled, flow.last) = (true, 0, 1.0);
-                continue;
-            }
             if !(p.done && starts)
                 && let Some(end) = self.end(&flow, &p)
             {
@@ -289,13 +281,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let reach = self.direction(&flow, &p);
             self.move_on(&mut flow, &p, reach)?;
         }
-    }
-
-    /// Lets friction of what slides go with its sliding velocity. At the end of the path the cones leave `kappa/u0` beside it, and a
-    /// direction that turns it by an angle may be followed by the root of that alone. Does anything slide?
-    fn slide_freely(&mut self, kappa: f64) -> bool {
-        let each = self.step.contacts_mut().each(self.layout);
-        each.fold(false, |any, (e, s, _)| e.slide_freely(s, kappa) || any)
     }
 
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
