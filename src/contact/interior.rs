@@ -40,9 +40,8 @@ const STILL: f64 = 1e-3;
 /// Stiffness `g/s` from which directions are refined: from there on rounding by it is seen in a residual of 1e-7 of the
 /// impulses.
 const STIFF: f64 = 1e9;
-/// The same of a limit or of friction in a joint, by what its bodies show alone, from which the matrix is factored with pivots: refinement
-/// gains few digits where the blocks of light bodies have lost most of theirs. Above 1e9 to 1e12, steps of random trees in maximal
-/// coordinates were not solved: Newton's method made full steps that left a joint's rows as they were.
+/// The same of a limit or of joint friction, by what its bodies show alone, from which the matrix is factored with pivots: the blocks of
+/// light bodies lost their digits, and full steps of Newton's method in maximal coordinates left a joint's rows as they were.
 const MASKING: f64 = 1e12;
 /// Sweeps of refinement: each finds what digits the factors have left.
 const SWEEPS: usize = 3;
@@ -84,8 +83,6 @@ struct Flow {
     /// The least residual and the least deviation of products, and iterations since one of them last fell by half.
     best: [f64; 2],
     idle: usize,
-    /// Does friction of what slides go with the sliding velocity, so that the cones do not bound directions?
-    slides: bool,
 }
 
 impl Flow {
@@ -105,7 +102,6 @@ impl Flow {
             flat: 0,
             best: [f64::INFINITY; 2],
             idle: 0,
-            slides: false,
         }
     }
 }
@@ -275,11 +271,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     (*best, flow.idle) = (now, 0);
                 }
             }
-            let may_slide = flow.stalled == STALLED && !flow.slides && flow.slowest >= PART;
-            if may_slide && !p.done && self.slide_freely(kappa) {
-                (flow.slides, flow.stalled, flow.last) = (true, 0, 1.0);
-                continue;
-            }
             if !(p.done && starts)
                 && let Some(end) = self.end(&flow, &p)
             {
@@ -294,15 +285,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let reach = self.direction(&flow, &p);
             self.move_on(&mut flow, &p, reach)?;
         }
-    }
-
-    /// Lets friction of what slides go with its sliding velocity. At the end of the path the cones leave `kappa/u0` beside it, and a
-    /// direction that turns it by an angle may be followed by the root of that alone. Does anything slide?
-    fn slide_freely(&mut self, kappa: f64) -> bool {
-        let each = self.step.contacts_mut().each(self.layout);
-        each.fold(false, |any, (e, sides, _)| {
-            e.slide_freely(sides, kappa) || any
-        })
     }
 
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
@@ -371,8 +353,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.ending += usize::from(flow.near);
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
         let pivoted = flow.ending > PIVOTED || p.masking > MASKING;
-        let is_stiff = p.stiffest.max(p.masking) > STIFF;
-        let refined = self.step.view().model.may_be_redundant() || is_stiff || pivoted;
+        let stiff = p.stiffest.max(p.masking) > STIFF;
+        let refined = self.step.view().model.may_be_redundant() || stiff || pivoted;
         flow.refined = refined.then_some(flow.leaves);
         self.step.assemble(refined);
         let blame = p.row.min(self.step.residual().len() - 1);
@@ -538,10 +520,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }
         self.step.solve(&rhs, &mut delta, false);
         let pivots = self.step.has_pivots();
-        if pivots {
-            self.step.contacts_mut().collect(false);
-        }
-        let mut reach = self.recover(&delta, pivots);
+        let mut reach = self.recover(&delta, pivots.then_some(false));
         if let Some(part) = refined {
             let (enough, mut last) = (part * largest(&rhs), f64::INFINITY);
             for _ in 0..SWEEPS {
@@ -560,10 +539,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                 last = left;
                 self.step.solve(&rhs, &mut more, false);
                 delta.iter_mut().zip(&more).for_each(|(d, m)| *d += m);
-                if pivots {
-                    self.step.contacts_mut().collect(true);
-                }
-                reach = self.recover(&delta, pivots);
+                reach = self.recover(&delta, pivots.then_some(true));
             }
         }
         let c = self.step.contacts_mut();
@@ -572,12 +548,16 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     }
 
     /// The elements' directions that go with a change of the velocities; returns how far they may be followed. If the matrix was factored
-    /// with pivots, the impulses are those of its solution: by the velocities they would be off by rounding times `g/s`.
-    fn recover(&mut self, delta: &[f64], pivots: bool) -> f64 {
+    /// with pivots, the impulses are those of its solution, which is the first, or `adds` to those before: by the velocities they would be
+    /// off by rounding times `g/s`.
+    fn recover(&mut self, delta: &[f64], adds: Option<bool>) -> f64 {
         let mut reach = f64::INFINITY;
         let memory = self.step.contacts_mut();
+        if let Some(adds) = adds {
+            memory.collect(adds);
+        }
         let collected = std::mem::take(&mut memory.collected);
-        let own = if pivots { &collected[..] } else { &[] };
+        let own = adds.map_or(&[][..], |_| &collected);
         let mut impulses = own.chunks_exact(3);
         for (e, sides, slot) in memory.each(self.layout) {
             let (p, c) = (slot.parent, slot.child);

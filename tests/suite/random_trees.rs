@@ -11,9 +11,7 @@ const MOST: usize = 500;
 /// joints; 68 gained energy in joint coordinates, whose substeps missed it; 76 took 4065 iterations after it was solved to rounding. Stiff
 /// joint friction and limits took the digits of light bodies from the factors in maximal coordinates: 1127 and 1384 took 5038 and 4480
 /// iterations, and 1135 failed.
-const SEEDS: [u64; 14] = [
-    9, 13, 17, 18, 20, 23, 27, 68, 76, 85, 91, 1127, 1135, 1384,
-];
+const SEEDS: [u64; 14] = [9, 13, 17, 18, 20, 23, 27, 68, 76, 85, 91, 1127, 1135, 1384];
 
 /// What is wrong with how a tree moved.
 fn fault(o: &Outcome) -> Option<String> {
