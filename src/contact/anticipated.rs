@@ -48,9 +48,8 @@ impl Layout {
     /// Leaves such elements out; are there any?
     fn leave_out_bent(&self, w: &View, elements: &mut [Element], path: (f64, f64)) -> bool {
         let mut any = false;
-        for i in 0..elements.len() {
-            if self.is_bent(w, (i, &elements[i]), path) {
-                let e = &mut elements[i];
+        for (i, e) in elements.iter_mut().enumerate() {
+            if self.is_bent(w, (i, e), path) {
                 e.law = Law {
                     gap: false,
                     frictional: false,
