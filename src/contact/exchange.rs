@@ -73,9 +73,6 @@ impl Layout {
         let Some(places) = y.get(self.rim_points()) else {
             return;
         };
-        if memory.idle {
-            return;
-        }
         let floor = memory.gap_floor();
         for (i, code) in self.rims.iter().flatten().zip(places) {
             let held = Meeting::decoded(*code);
@@ -166,6 +163,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         let spent = self.step.contacts().spent;
+        let is_limited = self.step.contacts().most < self.layout.options.max_iterations;
         for round in 0..ROUNDS {
             let exchange = |layout: &Layout, w: &View, elements: &mut [Element], floor: f64| {
                 layout.keep_places(elements);
@@ -174,9 +172,14 @@ impl<S: NewtonSystem> Solver<'_, S> {
             if !self.with_elements(exchange) {
                 return Ok(());
             }
+            self.step.contacts_mut().begin_solve();
             match self.solve_again() {
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
+                // shorter steps are tried before an overlap is accepted
+                Err(error) if error.failure == StepFailure::Budget && is_limited => {
+                    return Err(error);
+                }
                 Err(_) => return self.hold_again(y, warm, spent),
             }
         }
@@ -191,6 +194,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 layout.restore_places(w, elements, floor, of);
             });
             self.step.contacts_mut().spent = spent;
+            self.step.contacts_mut().begin_solve();
             solved = self.solve_path(y, warm);
             match &solved {
                 Err(error) if error.failure != StepFailure::Stopped => {}

@@ -71,6 +71,7 @@ impl Layout {
             interval: 1.0,
             moment: Moment::Plain,
             spent: 0,
+            begun: 0,
             most: usize::MAX,
             places: vec![0.0; self.rim_points().len()],
             idle: false,
@@ -92,6 +93,11 @@ impl Memory {
     /// Takes contacts out of the step prepared.
     pub(crate) fn set_aside(&mut self) {
         self.idle = true;
+    }
+
+    /// Another solve of the same step begins.
+    pub(super) fn begin_solve(&mut self) {
+        self.begun = self.spent;
     }
 
     /// Limits the iterations of a solve further than its options do.

@@ -25,7 +25,7 @@
 //! once.
 //!
 //! In the read-out of velocities at a knot the gap over the interval before stands in, `s = phi(z)/h- + N v`, and
-//! `eta = B(z) v`. What is open at the knot and whose gap is not along that line takes no part ([`anticipated`]).
+//! `eta = B(z) v`. What is open at the knot and whose gap is not along that line takes no part (`anticipated.rs`).
 //!
 //! # Blows
 //!
@@ -272,7 +272,9 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
-    /// How many it may have beside the limit of its options, where it can be solved in another way.
+    /// Iterations of the step before the solve at hand: a step is solved again after an exchange.
+    begun: usize,
+    /// How many that solve may have if the step can be made in another way; the limit of the options holds, too.
     most: usize,
     /// Numbers that say which points of rims were held, as last read.
     places: Vec<f64>,

@@ -105,6 +105,12 @@ impl<S: Strikes> Mechanical for Aligned<S> {
         self.inner.swing(&before, weight, above, &mut w.own)
     }
 
+    fn limit_iterations(&self, w: &mut Self::Work, most: usize) {
+        for w in w.memories() {
+            self.inner.limit_iterations(w, most);
+        }
+    }
+
     fn certify(&self, w: &mut Self::Work) {
         w.certified = true;
         for w in w.memories() {

@@ -103,6 +103,12 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         })
     }
 
+    fn limit_iterations(&self, w: &mut Self::Work, most: usize) {
+        for w in w.stages.iter_mut().chain([&mut w.own]) {
+            self.inner.limit_iterations(w, most);
+        }
+    }
+
     fn certify(&self, w: &mut Self::Work) {
         for w in w.stages.iter_mut().chain([&mut w.own]) {
             self.inner.certify(w);

@@ -337,7 +337,7 @@ impl<S: Mechanical> Step for Divided<S> {
                     // the first says most of why
                     first.get_or_insert(e);
                 }
-                Err(e) if early == EARLY && (cut || is_cut(e.failure)) => {
+                Err(e) if early == EARLY && may_divide(e.failure) && (cut || is_cut(e.failure)) => {
                     (n, early, first) = (fewest, usize::MAX, None);
                 }
                 Err(e) => return Err(first.unwrap_or(e)),

@@ -198,7 +198,11 @@ impl Meeting {
 
     /// A plane through an edge or a corner of a height field: its normal is stored as exactly as a code can hold.
     pub(super) fn tilted(number: usize, by: [i16; 2]) -> Self {
-        let coarse = |x: i16| (i32::from(x).div_euclid(COARSE as i32) * COARSE as i32) as i16;
+        let step = COARSE as i32;
+        let coarse = |x: i16| {
+            let nearest = (i32::from(x) + step / 2).div_euclid(step) * step;
+            nearest.min(HALF_TURN - step) as i16
+        };
         Self::Tilted(number, by.map(coarse))
     }
 
