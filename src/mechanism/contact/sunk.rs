@@ -1,6 +1,6 @@
-//! What of a height field a ball or a point overlaps at the end of a step, though what was held until then does not.
+//! Finds the triangle, edge or corner of a height field that a ball or a point overlaps at the end of a step.
 //!
-//! A step holds three places of a ball, found at its knot for where it would come to. A ball of several cells meets more of a rough field than
+//! A step holds three places of a ball, found at its knot for where it would come to. A ball larger than several cells meets more of a rough field than
 //! three triangles, and impulses lead it to others. What it overlaps most at the end becomes a contact in place of the one that carries
 //! least, and the step is solved again ([`exchange`](crate::contact)).
 //!

@@ -1,4 +1,4 @@
-//! What of a cylinder and another body overlaps at the end of a step, though what was held until then does not.
+//! Finds the parts of a cylinder and another body that overlap at the end of a step and are not held yet.
 //!
 //! Two convex bodies are apart if a plane separates them. If none does, along no normal of two parts of theirs, what separates them best is
 //! held, too, and the step is solved again ([`exchange`](crate::contact)). Where the lowest point of a rim leaps within the step a point fixed
