@@ -18,6 +18,9 @@ pub(super) struct Sway {
     pub turn: Vec3,
     /// In parts of the smaller's size, by which a blow may turn it, world frame.
     pub moved: Vec3,
+    /// Of the point of the body that is at the world's origin, m, and the smaller's size, m.
+    pub origin: Vec3,
+    pub size: f64,
 }
 
 impl Sway {
@@ -26,6 +29,18 @@ impl Sway {
         // spin about the axis does not tilt
         let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
+    }
+
+    /// May an axis come to lie along the normal at a point of its rim? Turns about either keep its tilt, and a blow turns it by no more than the
+    /// point moves: a coin that rolls in a circle stays tilted.
+    pub fn may_lie(&self, axis: &Vec3, normal: &Vec3, point: &Vec3) -> bool {
+        let (tilt, by) = (axis.cross(normal), self.turn.cross(axis).cross(normal));
+        let turns = match by.norm_squared() {
+            0.0 => 0.0,
+            square => (-tilt.dot(&by) / square).clamp(-TILTS, TILTS),
+        };
+        let blow = (self.origin + self.turn.cross(point)).norm() / self.size;
+        tilt.norm() < LYING && (tilt + by * turns).norm() < FLAT + TILTS * blow
     }
 
     /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.
