@@ -180,8 +180,8 @@ pub(super) fn meeting(
     let (here, there) = (local(now), local(next));
     let axis = now.r * c.orientation.column(2);
     let end = c.position + c.orientation * (Vec3::z() * -half(c) * here.z.signum());
-    let lowest_now = now.point(&end) - circle(n, &axis, c.surface.radius());
-    let is_flat = sway.may_lie(&axis, n, &lowest_now) || there.xy().norm() < FLAT;
+    let point = now.point(&end) - circle(n, &axis, c.surface.radius());
+    let is_flat = here.xy().norm().min(there.xy().norm()) < sway.flat_at(&axis, &point);
     match (is_flat, feature < RIMS) {
         (true, true) | (false, false) => Meeting::Apart,
         (false, true) => Meeting::Surfaces,

@@ -31,16 +31,12 @@ impl Sway {
         (FLAT + TILTS * tilts).min(LYING)
     }
 
-    /// May an axis come to lie along the normal at a point of its rim? Turns about either keep its tilt, and a blow turns it by no more than the
-    /// point moves: a coin that rolls in a circle stays tilted.
-    pub fn may_lie(&self, axis: &Vec3, normal: &Vec3, point: &Vec3) -> bool {
-        let (tilt, by) = (axis.cross(normal), self.turn.cross(axis).cross(normal));
-        let turns = match by.norm_squared() {
-            0.0 => 0.0,
-            square => (-tilt.dot(&by) / square).clamp(-TILTS, TILTS),
-        };
+    /// The same of the axis of a rim that is met at a point. A blow turns it by no more than that point moves, or the body: a coin that rolls in
+    /// a circle stays tilted.
+    pub fn flat_at(&self, axis: &Vec3, point: &Vec3) -> f64 {
         let blow = (self.origin + self.turn.cross(point)).norm() / self.size;
-        tilt.norm() < LYING && (tilt + by * turns).norm() < FLAT + TILTS * blow
+        let blow = blow.min(self.moved.norm());
+        (FLAT + TILTS * (self.turn.cross(axis).norm() + blow)).min(LYING)
     }
 
     /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.
