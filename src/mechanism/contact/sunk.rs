@@ -157,7 +157,15 @@ impl Heights {
         } else {
             self.pierced(way, below)
         };
-        found.filter(|found| !held.contains(found) && found.code() != -1.0)
+        // a plane that the ball is outside of at the end, too, would hold nothing
+        let holds = |found: &Meeting| match *found {
+            Meeting::Tilted(number, by) => {
+                let near = self.nearest_on_tilted(number, by, &way[1]);
+                near.normal.dot(&(way[1] - near.point)) < ball.radius
+            }
+            _ => true,
+        };
+        found.filter(|found| !held.contains(found) && found.code() != -1.0 && holds(found))
     }
 
     /// The triangle nearest to a ball's center that faces it, or by whose back the way out is shortest if the center is below the ground; and
