@@ -10,7 +10,6 @@
 //!
 //! Of a hull with many vertices the lowest are contacts, as [`corners`](super::corners) says.
 
-use super::cylinder::half;
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
 use super::nearest::Ball;
@@ -178,10 +177,9 @@ pub(super) fn meeting(
 ) -> Meeting {
     let local = |pose: &Pose| c.orientation.tr_mul(&pose.r.tr_mul(n));
     let (here, there) = (local(now), local(next));
-    let axis = now.r * c.orientation.column(2);
-    let end = c.position + c.orientation * (Vec3::z() * -half(c) * here.z.signum());
-    let point = now.point(&end) - circle(n, &axis, c.surface.radius());
-    let is_flat = here.xy().norm().min(there.xy().norm()) < sway.flat_at(&axis, &point);
+    let tilt = here.xy().norm();
+    let flat = sway.flat(&(now.r * c.orientation.column(2)));
+    let is_flat = tilt.min(there.xy().norm()) < flat;
     match (is_flat, feature < RIMS) {
         (true, true) | (false, false) => Meeting::Apart,
         (false, true) => Meeting::Surfaces,
@@ -377,8 +375,6 @@ mod tests {
         let sway = Sway {
             turn: Vec3::x(),
             moved: Vec3::zeros(),
-            origin: Vec3::x(),
-            size: 1.0,
         };
         let step = TURN / 64;
         for (from, then) in (0..64).flat_map(|i| (0..64).map(move |k| (step * i, step * k))) {

@@ -277,7 +277,7 @@ impl Ring {
         let of = |side: usize| match self.parts[side].kind {
             Kind::Circle(r) if r > 0.0 => {
                 let axis = &self.axes[side];
-                self.normal.cross(axis).norm() < sway.flat_at(axis, &self.touch().point)
+                self.normal.cross(axis).norm() < sway.flat(axis)
             }
             _ => false,
         };

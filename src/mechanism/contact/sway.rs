@@ -10,9 +10,6 @@ const TILTS: f64 = 2.0;
 /// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
 /// a right angle left, and what turns by that in a step is met as it lies at the knot.
 pub(super) const LYING: f64 = 0.5;
-/// Part of a body's speed below which the point that is met rolls. The velocity of an interval is that of its middle, and the point at the
-/// knot moves by half of the turn of the interval times that speed: 0.2 at 0.4 rad a step.
-const ROLLS: f64 = 0.25;
 
 /// How a body moves against another until the next knot.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +18,6 @@ pub(super) struct Sway {
     pub turn: Vec3,
     /// In parts of the smaller's size, by which a blow may turn it, world frame.
     pub moved: Vec3,
-    /// Of the point of the body that is at the world's origin, m, and the smaller's size, m.
-    pub origin: Vec3,
-    pub size: f64,
 }
 
 impl Sway {
@@ -32,15 +26,6 @@ impl Sway {
         // spin about the axis does not tilt
         let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
-    }
-
-    /// The same of the axis of a rim that is met at a point. If it rolls there, a blow turns it by no more than that point moves: a coin that
-    /// rolls in a circle stays tilted.
-    pub fn flat_at(&self, axis: &Vec3, point: &Vec3) -> f64 {
-        let blow = (self.origin + self.turn.cross(point)).norm() / self.size;
-        let moved = self.moved.norm();
-        let blow = if blow < ROLLS * moved { blow } else { moved };
-        (FLAT + TILTS * (self.turn.cross(axis).norm() + blow)).min(LYING)
     }
 
     /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.
