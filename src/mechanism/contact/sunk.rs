@@ -26,6 +26,8 @@ const TURNS: f64 = 0.98;
 /// Part of the distance between a ball's center and an edge or corner by which the ball is outside a plane through that at the knot: more than the
 /// normal is rounded by when it is stored (4e-4 rad).
 const OUTSIDE: f64 = 1e-3;
+/// Part of its radius by which a ball that touches an edge may be inside a plane through that, because its normal is rounded.
+const ROUNDED: f64 = 1e-6;
 /// Triangles that the way of a point is followed through at most.
 const CROSSED: usize = 256;
 /// Angles of a turn, and directions along an axis of an octahedron, that a stored normal has.
@@ -157,11 +159,15 @@ impl Heights {
         } else {
             self.pierced(way, below)
         };
-        // a plane that the ball is outside of at the end, too, would hold nothing
+        // a plane that the ball is outside of at the end would hold nothing, and one that it is inside of at the knot, beside the end of an
+        // edge, would throw it
         let holds = |found: &Meeting| match *found {
             Meeting::Tilted(number, by) => {
-                let near = self.nearest_on_tilted(number, by, &way[1]);
-                near.normal.dot(&(way[1] - near.point)) < ball.radius
+                let [before, after] = way.map(|y| {
+                    let near = self.nearest_on_tilted(number, by, &y);
+                    near.normal.dot(&(y - near.point)) / ball.radius - 1.0
+                });
+                before > -ROUNDED && after < 0.0
             }
             _ => true,
         };
