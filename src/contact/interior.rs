@@ -50,8 +50,9 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// Iterations with settled contacts and without a residual half as large, or with all rows solved and neither a residual nor a deviation
-/// of products half as large, after which what is left is rounding where they change velocities by no more than this part of the largest. Newton's method doubles the digits in one, a direction that is not refined gains some.
+/// A residual is rounding if so many iterations did not halve it and changed no velocity by more than the part `ROUNDING` of the largest.
+/// The contacts must be settled in these iterations; or all rows are solved, and the deviation of products was not halved either. An
+/// iteration of Newton's method doubles the number of correct digits; with a direction that is not refined it still gains some.
 const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,

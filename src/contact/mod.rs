@@ -153,9 +153,9 @@ struct Slot {
     /// shows along the coordinate, not that of its two bodies alone: between hinges a body of 1e-6 kg carries the impulses of a leg,
     /// `g` would be 1e6 rad/s, and rounding of the gap times `g` would exceed the end of the central path.
     mass: f64,
-    /// How many times larger that is than what its two bodies alone show, if the element is a joint's and the matrix of the step has
-    /// blocks of bodies; else 0. A stiff element adds its stiffness times `mass` to these blocks: so many more digits of the lighter
-    /// body are lost.
+    /// `mass` divided by the effective mass of its two bodies alone, for an element of a joint in maximal coordinates; otherwise 0. A stiff
+    /// element adds its stiffness times `mass` to the blocks of its bodies. The larger this ratio is, the more digits of the lighter body's
+    /// own inertia are lost in that sum.
     contrast: f64,
 }
 

@@ -314,22 +314,18 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             Some(cylinder::Met::Ring(r)) => Slot::Ring(r),
             None => at_place,
         },
-        Meeting::Triangle(t) | Meeting::Plane(t) => {
+        Meeting::Triangle(t) | Meeting::Plane(t) | Meeting::Tilted(t, _) => {
             let ball = half_space::ball(of.1, feature / FACETS);
             if let (None, Some(rim), Surface::Heights(heights)) =
                 (ball, half_space::rim(of.1, feature / FACETS), &of.0.surface)
             {
                 return Slot::Ring(heights.rim(of.0, t, rim, poses));
             }
-            let on = match meeting {
+            let on = match *meeting {
                 Meeting::Plane(_) => On::Plane(t),
+                Meeting::Tilted(_, by) => On::Tilted(t, by),
                 _ => On::Triangle(t),
             };
-            ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
-        }
-        Meeting::Tilted(number, by) => {
-            let ball = half_space::ball(of.1, feature / FACETS);
-            let on = On::Tilted(number, by);
             ball.map_or(at_place, |ball| Slot::Ball { side: 1, ball, on })
         }
         Meeting::RimOnFace {

@@ -1,13 +1,15 @@
 //! Finds the triangle, edge or corner of a height field that a ball or a point overlaps at the end of a step.
 //!
-//! A step holds three places of a ball, found at its knot for where it would come to. A ball larger than several cells meets more of a rough field than
-//! three triangles, and impulses lead it to others. What it overlaps most at the end becomes a contact in place of the one that carries
-//! least, and the step is solved again ([`exchange`](crate::contact)).
+//! At its knot, a step selects three triangles that a ball may meet, by the predicted pose. A ball larger than several cells may meet more of
+//! them, and impulses may lead it to others. The triangle that it overlaps most at the end of the step becomes a contact, in place of the
+//! one with the smallest impulse, and the step is solved again ([`exchange`](crate::contact)).
 //!
-//! What is held must leave the ball outside at the knot, or the impulse would throw it. A triangle whose nearest point is inside is held as
-//! its plane, if the ball is above that at the knot. At an edge or a corner the triangle itself is held if its normal turns little within
-//! the step, else the plane through the edge or corner along the normal at the end. A ball that passes over a ridge is behind that
-//! plane at the knot: then it is the plane through edge or corner that touches the ball at the knot, on which the ball goes over.
+//! The ball must be outside of a new contact's surface at the knot, or the impulse would throw it. That surface is
+//!
+//! - the plane of the triangle, if the nearest point is in its interior and the ball is above that plane at the knot;
+//! - the triangle, if the nearest point is on its edge or corner and the normal there turns little within the step;
+//! - otherwise a plane through the edge or corner. Its normal is the one at the end of the step. If the ball is behind that plane at the
+//!   knot, as where it passes over a ridge, the normal is turned until the plane touches the ball at the knot.
 //!
 //! A point meets the plane of the first triangle that its way goes through.
 
