@@ -137,6 +137,49 @@ fn free_wheels_roll_at_their_speed() {
     }
 }
 
+/// A tilted coin that rolls in a circle, as its balance of angular momentum has it, keeps its tilt and its energy: no point of its rim is fixed,
+/// which would brake it.
+#[test]
+fn a_tilted_coin_rolls_in_a_circle() {
+    let folder = Folder::new("contacts_coin");
+    let half_space = "[mechanism.half_spaces.floor]\n";
+    let slab = "[mechanism.terrain.floor]\nshape = { box = [4.0, 4.0, 0.2] }\nposition = [0.0, 0.0, -0.1]\nfriction = 1.2\n";
+    for (h, ground) in [
+        (0.01, half_space),
+        (0.01, slab),
+        (0.005, slab),
+        (0.004, half_space),
+        (0.002, half_space),
+    ] {
+        folder.write(
+            "coin.toml",
+            &format!(
+                "time_step = {h:?}\nhorizon = 0.5\n{ground}[mechanism.bodies.coin]\nmass = 0.2\nfree = true\n\
+                 shape = {{ cylinder = {{ radius = 0.05, length = 0.005 }} }}\ncontacts.hull = {{ friction = 1.2 }}\n\
+                 [initial.coin]\nposition = [0.0, 0.0, 0.026165233335036082]\norientation = {{ rpy = [0.5, 0.0, 0.0] }}\n\
+                 velocity = [1.0320845906956864, 0.0, 0.0]\n\
+                 angular_velocity = [0.0, 4.79425538604203, -20.401979044611622]\n"
+            ),
+        );
+        for integrator in BOTH {
+            let args = [
+                "simulate",
+                "coin.toml",
+                "--integrator",
+                integrator,
+                "--json",
+            ];
+            let v = folder.json(&args);
+            let what = format!("{h} {integrator} {ground}");
+            assert_eq!(v["status"], "done", "{what}");
+            let share = number(&v, "energy_final") / number(&v, "energy_initial");
+            assert!((share - 1.0).abs() < 1e-4, "{what}: {share}");
+            let height = numbers(&v["final"]["bodies"]["coin"]["position"])[2];
+            assert!((height / 0.026_165 - 1.0).abs() < 1e-2, "{what}: {height}");
+        }
+    }
+}
+
 /// Loops see the velocities at knots whether or not the mechanism has contacts or joint friction: a floor out of reach, and friction that
 /// hardly acts, change nothing.
 #[test]

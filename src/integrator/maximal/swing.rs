@@ -3,7 +3,7 @@
 use super::{Maximal, Work};
 use crate::dynamics::{KnotPoint, Place, Stage, StepError};
 use crate::integrator::{mechanical::Swing, swing};
-use crate::mechanism::Row;
+use crate::mechanism::{Row, vec3};
 
 impl Maximal {
     /// [`Mechanical::swing`](crate::integrator::Mechanical::swing) of the mechanism as it is applied.
@@ -29,7 +29,12 @@ impl Maximal {
             Some(impulses) => w.newton.trial[n..].copy_from_slice(impulses),
             None => w.newton.trial[n..].fill(0.0),
         }
-        let (_, turn) = w.model.largest_chord_turn(&w.knot.before, 1.0);
+        let (_, chord) = w.model.largest_chord_turn(&w.knot.before, 1.0);
+        let (before, poses) = (&w.knot.before, &w.knot.poses);
+        let spin = w.model.spin_on_contacts(poses, h, |b| {
+            (vec3(before, 6 * b), poses[b].r * vec3(before, 6 * b + 3))
+        });
+        let turn = chord.max(spin);
         let bound = Swing {
             turn,
             ..self.bound(h, w)

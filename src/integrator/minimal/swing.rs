@@ -35,7 +35,12 @@ impl Minimal {
             self.push_forces(&at, seen.x, seen.u, w);
         }
         let turns = w.knot.iter().zip(&w.past);
-        let turn = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
+        let chord = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
+        let spin = w.model.spin_on_contacts(&w.poses, h, |b| {
+            let to = &w.past[self.node_of[b]];
+            (to.velocity, to.omega)
+        });
+        let turn = chord.max(spin);
         let known = Step::dims(self).ny;
         match seen.y.get(known..).filter(|tensions| !tensions.is_empty()) {
             Some(tensions) => {

@@ -73,9 +73,15 @@ impl Ahead<'_> {
         size: f64,
     ) -> Sway {
         let speed = |body| self.motion(body).map_or_else(Vec3::zeros, |(v, _)| v);
+        let at_origin = |body, pose: &Pose| {
+            let motion = self.motion(body);
+            motion.map_or_else(Vec3::zeros, |(v, w)| v - (pose.r * w).cross(&pose.x))
+        };
         Sway {
             turn: self.spin((a, p), (b, q)) * self.h.abs(),
             moved: (speed(b) - speed(a)) * (self.h.abs() / size),
+            origin: (at_origin(b, q) - at_origin(a, p)) * self.h.abs(),
+            size,
         }
     }
 

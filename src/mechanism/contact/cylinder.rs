@@ -396,7 +396,10 @@ impl Pair<'_> {
         {
             return;
         }
-        let flat = met.is_flat(self.sway);
+        let flat = match self.nearer_rim(parts, &touch.normal) {
+            Some(nearer) => nearer.is_flat(self.sway),
+            None => met.is_flat(self.sway),
+        };
         let carries = !flat && self.is_within(parts, &touch.point);
         out.add(Candidate {
             apart: self.apart(&touch.normal),
@@ -404,6 +407,25 @@ impl Pair<'_> {
             gap: if carries { touch.gap } else { f64::INFINITY },
             flat,
         });
+    }
+
+    /// What meets of the other rim of a cylinder, if that is nearer to a face or an end: it decides whether the cylinder comes to lie flat.
+    fn nearer_rim(&self, mut parts: [Part; 2], n: &Vec3) -> Option<Met> {
+        let side = match parts {
+            [Part::Ring(_), Part::Face(_) | Part::End(_)] => 0,
+            [Part::Face(_) | Part::End(_), Part::Ring(_)] => 1,
+            _ => return None,
+        };
+        let (c, pose) = [(self.of.0, self.now.0), (self.of.1, self.now.1)][side];
+        let Part::Ring(place) = &mut parts[side] else {
+            return None;
+        };
+        let towards = n.dot(&(pose.r * c.orientation.column(2))) * [1.0, -1.0][side];
+        if towards * f64::from(*place) >= 0.0 {
+            return None;
+        }
+        *place = -*place;
+        meet(self.of, parts, self.now, PARALLEL)
     }
 
     /// Do two rims cross at a normal, if the parts are such? A rim has the normals between those of its side and its end. Where the normal

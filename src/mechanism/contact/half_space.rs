@@ -10,6 +10,7 @@
 //!
 //! Of a hull with many vertices the lowest are contacts, as [`corners`](super::corners) says.
 
+use super::cylinder::half;
 use super::frame::TouchSlope;
 use super::meeting::{Meeting, TURN};
 use super::nearest::Ball;
@@ -167,19 +168,27 @@ impl Collider {
     }
 }
 
-/// What of a cylinder meets a plane with normal `n`, at the pose of its body now and at the next knot.
+/// What of a cylinder meets a half-space, at the pose of its body now and at the next knot.
 pub(super) fn meeting(
-    n: &Vec3,
+    ground: &HalfSpace,
     c: &Collider,
     feature: usize,
     (now, next): (&Pose, &Pose),
     sway: &Sway,
 ) -> Meeting {
+    let n = &ground.normal;
     let local = |pose: &Pose| c.orientation.tr_mul(&pose.r.tr_mul(n));
     let (here, there) = (local(now), local(next));
-    let tilt = here.xy().norm();
-    let flat = sway.flat(&(now.r * c.orientation.column(2)));
-    let is_flat = tilt.min(there.xy().norm()) < flat;
+    let axis = now.r * c.orientation.column(2);
+    let end = c.position + c.orientation * (Vec3::z() * -half(c) * here.z.signum());
+    let point = now.point(&end) - circle(n, &axis, c.surface.radius());
+    let touch = Touch {
+        gap: n.dot(&point) - ground.offset,
+        normal: *n,
+        point,
+    };
+    let flat = sway.flat_at(&axis, &touch);
+    let is_flat = here.xy().norm().min(there.xy().norm()) < flat;
     match (is_flat, feature < RIMS) {
         (true, true) | (false, false) => Meeting::Apart,
         (false, true) => Meeting::Surfaces,
@@ -375,6 +384,8 @@ mod tests {
         let sway = Sway {
             turn: Vec3::x(),
             moved: Vec3::zeros(),
+            origin: Vec3::x(),
+            size: 1.0,
         };
         let step = TURN / 64;
         for (from, then) in (0..64).flat_map(|i| (0..64).map(move |k| (step * i, step * k))) {
@@ -382,7 +393,7 @@ mod tests {
             let places: Vec<u16> = (0..4)
                 .map(|k| {
                     let feature = RIMS + 2 * k;
-                    let held = super::meeting(&Vec3::z(), c, feature, poses, &sway);
+                    let held = super::meeting(&m.half_spaces[0], c, feature, poses, &sway);
                     let at = quarter(feature, &held);
                     let part = at.y.atan2(at.x) / TAU * f64::from(TURN);
                     part.rem_euclid(f64::from(TURN)).round() as u16 % TURN

@@ -454,30 +454,16 @@ const TOUCHES: f64 = 0.01;
 mod tests {
     use super::*;
     use crate::mechanism::contact::samples::{
-        BOX, CAPSULE, CYLINDER, POINT, SPHERE, body, check_with, hull,
+        BOX, CAPSULE, CYLINDER, POINT, SPHERE, check_with, hull, on_field, rough,
     };
     use crate::mechanism::samples::Source;
-    use crate::mechanism::{Mechanism, MechanismBuilder, Surface, TerrainShape, TerrainSpec};
+    use crate::mechanism::{Mechanism, Surface};
     use crate::spatial::{Quat, exp};
 
     const SPACING: [f64; 2] = [0.4, 0.3];
 
-    fn rough(s: &mut Source) -> Vec<Vec<f64>> {
-        (0..6)
-            .map(|_| (0..7).map(|_| 0.1 * s.unit()).collect())
-            .collect()
-    }
-
     fn on(shape: Surface, heights: Vec<Vec<f64>>) -> Mechanism {
-        let field = TerrainShape::Heights {
-            heights,
-            spacing: SPACING,
-        };
-        MechanismBuilder::new()
-            .body("a", body(&mut Source::new(1), shape, 0.4))
-            .terrain("rough", TerrainSpec::new(field, 0.5).at([0.1, -0.2, 0.05]))
-            .build()
-            .expect("valid")
+        on_field(shape, heights, SPACING, [0.1, -0.2, 0.05])
     }
 
     #[test]
@@ -491,7 +477,7 @@ mod tests {
             (hull(), 21),
             (CYLINDER, 30),
         ] {
-            let m = on(shape, rough(s));
+            let m = on(shape, rough(s, [6, 7], 0.1));
             assert_eq!(m.contacts.len(), count);
             let mut near = 0;
             for _ in 0..20 {
@@ -514,7 +500,7 @@ mod tests {
     #[test]
     fn the_least_gap_is_the_distance_from_the_ground() {
         let s = &mut Source::new(5);
-        let heights = rough(s);
+        let heights = rough(s, [6, 7], 0.1);
         let field = Heights::new(&heights, SPACING).expect("valid");
         let mut m = on(SPHERE, heights.clone());
         let mut point = on(POINT, heights);

@@ -39,6 +39,7 @@ mod sphere_capsule;
 mod sphere_cylinder;
 mod sphere_hull;
 mod sphere_sphere;
+mod spin;
 mod sunk;
 mod sway;
 mod sweep;
@@ -429,16 +430,16 @@ impl Mechanism {
                 if !self.is_searched(c) {
                     return Meeting::Surfaces;
                 }
-                let n = &self.half_spaces[half_space].normal;
+                let ground = &self.half_spaces[half_space];
                 let next = ahead.of(own.body, now);
                 if own.by_lowest {
                     let places = last.of((half_space, collider), || {
-                        corners::search(n, own, (now, &next))
+                        corners::search(&ground.normal, own, (now, &next))
                     });
                     return places[feature];
                 }
                 let sway = ahead.sway((None, now), (own.body, now), cylinder::reach(own));
-                return half_space::meeting(n, own, feature, (now, &next), &sway);
+                return half_space::meeting(ground, own, feature, (now, &next), &sway);
             }
         };
         let (of, ends) = self.sides((first, second), poses);

@@ -276,8 +276,8 @@ impl Ring {
     pub fn is_flat(&self, sway: &Sway) -> bool {
         let of = |side: usize| match self.parts[side].kind {
             Kind::Circle(r) if r > 0.0 => {
-                let axis = &self.axes[side];
-                self.normal.cross(axis).norm() < sway.flat(axis)
+                let (axis, touch) = (&self.axes[side], self.touch());
+                self.normal.cross(axis).norm() < sway.flat_at(axis, &touch)
             }
             _ => false,
         };

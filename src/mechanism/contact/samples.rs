@@ -5,6 +5,7 @@ use crate::mechanism::samples::Source;
 use crate::mechanism::wrench::dot;
 use crate::mechanism::{
     BodySpec, ContactSpec, Coupling, Field, HalfSpaceSpec, MechanismBuilder, Orientation, Row,
+    TerrainShape, TerrainSpec,
 };
 
 pub(super) const POINT: Surface = Surface::Point;
@@ -31,6 +32,27 @@ pub(super) fn hull() -> Surface {
         [0.0, 0.12, 0.2],
     ];
     Surface::Hull(Hull::new(&points).expect("it spans a volume"))
+}
+
+/// Heights of random rise, row by row.
+pub(super) fn rough(s: &mut Source, [rows, columns]: [usize; 2], rise: f64) -> Vec<Vec<f64>> {
+    let mut row = || (0..columns).map(|_| rise * s.unit()).collect();
+    (0..rows).map(|_| row()).collect()
+}
+
+/// A body with one contact over a height field at a place.
+pub(super) fn on_field(
+    shape: Surface,
+    heights: Vec<Vec<f64>>,
+    spacing: [f64; 2],
+    at: [f64; 3],
+) -> Mechanism {
+    let field = TerrainShape::Heights { heights, spacing };
+    MechanismBuilder::new()
+        .body("a", body(&mut Source::new(1), shape, 0.4))
+        .terrain("rough", TerrainSpec::new(field, 0.5).at(at))
+        .build()
+        .expect("valid")
 }
 
 /// A free body with one contact, turned and off the center of mass.

@@ -294,33 +294,17 @@ const AHEAD: f64 = 1e-9;
 mod tests {
     use super::*;
     use crate::mechanism::contact::samples::{
-        CAPSULE, POINT, SPHERE, body, check_held, difference,
+        CAPSULE, POINT, SPHERE, check_held, difference, on_field, rough,
     };
     use crate::mechanism::samples::Source;
-    use crate::mechanism::{
-        Field, Mechanism, MechanismBuilder, Surface, TerrainShape, TerrainSpec,
-    };
+    use crate::mechanism::{Field, Mechanism, Surface};
     use crate::spatial::exp;
 
     const SPACING: [f64; 2] = [0.13, 0.1];
     const BELOW: f64 = 5e-10;
 
-    fn rough(s: &mut Source, steep: f64) -> Vec<Vec<f64>> {
-        (0..14)
-            .map(|_| (0..14).map(|_| steep * s.unit()).collect())
-            .collect()
-    }
-
     fn on(shape: Surface, heights: Vec<Vec<f64>>) -> Mechanism {
-        let field = TerrainShape::Heights {
-            heights,
-            spacing: SPACING,
-        };
-        MechanismBuilder::new()
-            .body("a", body(&mut Source::new(1), shape, 0.4))
-            .terrain("rough", TerrainSpec::new(field, 0.5))
-            .build()
-            .expect("valid")
+        on_field(shape, heights, SPACING, [0.0; 3])
     }
 
     /// What a body that moves from one pose to another overlaps of the field at the end.
@@ -336,7 +320,7 @@ mod tests {
         let s = &mut Source::new(3);
         let mut kinds = [0; 4];
         for (shape, steep) in [(SPHERE, 0.05), (SPHERE, 0.2), (CAPSULE, 0.1), (POINT, 0.1)] {
-            let m = on(shape, rough(s, steep));
+            let m = on(shape, rough(s, [14, 14], steep));
             for _ in 0..400 {
                 let x = Vec3::new(0.8, 0.6, 0.35) + s.vec3() * 0.2;
                 let pose = Pose::new(x, exp(&s.vec3()));
@@ -396,7 +380,7 @@ mod tests {
     #[test]
     fn planes_through_edges_and_corners_separate() {
         let s = &mut Source::new(9);
-        let field = Heights::new(&rough(s, 0.2), SPACING).expect("valid");
+        let field = Heights::new(&rough(s, [14, 14], 0.2), SPACING).expect("valid");
         let mut asked = 0;
         for _ in 0..2000 {
             let from = Vec3::new(0.8, 0.6, 0.3) + s.vec3() * 0.2;

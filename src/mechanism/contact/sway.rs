@@ -1,5 +1,6 @@
 //! How bodies move against each other until the next knot, and what may come to lie flat so.
 
+use super::Touch;
 use crate::spatial::Vec3;
 
 /// Sine of the tilt below which an end is flat on what it is to meet: ten times [`SMOOTH`](super::ring::SMOOTH), above which the
@@ -10,6 +11,9 @@ const TILTS: f64 = 2.0;
 /// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
 /// a right angle left, and what turns by that in a step is met as it lies at the knot.
 pub(super) const LYING: f64 = 0.5;
+/// Gap below which a rim is held at the knot, in parts of the body's size: the blow has been.
+/// Exact motion that starts on the ground leaves it by the curvature of a step, 1e-4 of the size at a tenth of a radian a step.
+const HELD: f64 = 1e-3;
 
 /// How a body moves against another until the next knot.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +22,9 @@ pub(super) struct Sway {
     pub turn: Vec3,
     /// In parts of the smaller's size, by which a blow may turn it, world frame.
     pub moved: Vec3,
+    /// Of the point of the body that is at the world's origin, m, and the smaller's size, m.
+    pub origin: Vec3,
+    pub size: f64,
 }
 
 impl Sway {
@@ -26,6 +33,17 @@ impl Sway {
         // spin about the axis does not tilt
         let tilts = self.turn.cross(axis).norm() + self.moved.norm();
         (FLAT + TILTS * tilts).min(LYING)
+    }
+
+    /// The same of the axis of a rim and what it meets. If it is held there, only what turns the axis towards the normal tilts it, and a blow
+    /// by no more than its point comes along the normal: a coin that rolls in a circle goes around the normal and stays tilted.
+    pub fn flat_at(&self, axis: &Vec3, touch: &Touch) -> f64 {
+        let line = touch.normal.cross(axis).try_normalize(FLAT);
+        let (Some(line), true) = (line, touch.gap < HELD * self.size) else {
+            return self.flat(axis);
+        };
+        let comes = (self.origin + self.turn.cross(&touch.point)).dot(&touch.normal);
+        (FLAT + TILTS * (self.turn.dot(&line).abs() + comes.abs() / self.size)).min(LYING)
     }
 
     /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.

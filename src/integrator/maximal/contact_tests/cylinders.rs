@@ -1,7 +1,7 @@
 //! Cylinders on the ground and on each other: at rest, rolling, and in falls.
 
 use super::Run;
-use super::stack::fall;
+use super::stack::{fall, fall_at};
 use crate::integrator::{Mechanical, Options};
 use crate::mechanism::{
     BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Shape, TerrainShape, TerrainSpec,
@@ -78,9 +78,12 @@ fn one_cylinder_falls() {
                 .body("one", body.contact("all", contact))
                 .half_space("ground", HalfSpaceSpec::default())
         };
-        let all = fall(m, 1, 40);
-        assert!(all.unsolved == 0 && all.gained < 0.01, "{all:?}");
-        assert!(all.deepest < 0.01 && all.overlaps * 40 < all.knots);
+        // a rim that rolls is smooth: energy errs with the step
+        for (h, gained) in [(0.01, 0.02), (0.005, 0.01), (0.0025, 0.005)] {
+            let all = fall_at(h, m, 1, 40);
+            assert!(all.unsolved == 0 && all.gained < gained, "{h} {all:?}");
+            assert!(all.deepest < 1e-9, "{h} {all:?}");
+        }
     }
 }
 

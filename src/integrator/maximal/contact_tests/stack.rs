@@ -35,14 +35,14 @@ impl Run {
         self.y[..n].iter().fold(0.0, |m, v| v.abs().max(m))
     }
 
-    /// Kinetic energy of the interval past and potential energy at its end, J.
+    /// Kinetic energy of the interval past and potential energy in its middle, J. Free fall keeps their sum exactly.
     pub fn energy(&self) -> f64 {
         let (m, poses) = (self.system.mechanism(), self.system.poses(&self.x));
         let each = m.bodies.iter().zip(&poses).zip(self.y.chunks_exact(6));
         each.map(|((b, p), v)| {
             let (v, w) = (crate::mechanism::vec3(v, 0), crate::mechanism::vec3(v, 3));
             0.5 * (b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
-                - b.mass * m.gravity.dot(&p.x)
+                - b.mass * m.gravity.dot(&(p.x - v * (0.5 * self.h)))
         })
         .sum()
     }
@@ -109,6 +109,11 @@ pub(super) struct Falls {
 }
 
 pub(super) fn fall(m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Falls {
+    fall_at(0.01, m, n, seeds)
+}
+
+/// The same with a time step of so many seconds.
+pub(super) fn fall_at(h: f64, m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Falls {
     let mut out = Falls::default();
     for seed in 0..seeds {
         let s = &mut Source::new(seed);
@@ -119,9 +124,9 @@ pub(super) fn fall(m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Fa
             })
             .collect();
         let rates: Vec<f64> = (0..6 * n).map(|_| s.array3()[0]).collect();
-        let mut run = Run::new(&m(), &q, &rates, 0.01, Options::default());
+        let mut run = Run::new(&m(), &q, &rates, h, Options::default());
         let mut before = f64::INFINITY;
-        for k in 0..300 {
+        for k in 0..(3.0 / h).round() as usize {
             if let Err(e) = run.try_step() {
                 println!("seed {seed} step {k}: {e}");
                 out.unsolved += 1;
