@@ -27,6 +27,10 @@ const LEAST_POWER: f64 = 0.7;
 /// Share of the motion above which an error no longer falls with a power of the time step: the ends have little to do with each other.
 const FAR: f64 = 0.2;
 
+/// Most parts of a step in which the motion is simulated again to confirm a time step that is to be named. It takes up to three times
+/// as many simulations; a smaller step is not named.
+const MOST_CONFIRMED: f64 = 64.0;
+
 /// `h omega` of a swing above which it is coarse, and from which on it is unstable.
 const COARSE: f64 = 1.0;
 const UNSTABLE: f64 = 2.0;
@@ -49,6 +53,8 @@ pub struct Quality {
     order: f64,
     /// Does a policy decide them?
     has_policy: bool,
+    /// A time step that is small enough, confirmed by simulation, s; see [`Quality::confirmed_step`].
+    fine: Option<f64>,
 }
 
 impl Quality {
@@ -92,7 +98,7 @@ impl Quality {
                 )
             }
         };
-        Some(Self {
+        let mut out = Self {
             balance,
             moved: halves.moved,
             further: halves.further,
@@ -102,7 +108,13 @@ impl Quality {
             controls,
             order,
             has_policy: model.policy.halved().is_some(),
-        })
+            fine: None,
+        };
+        out.fine = out.confirmed_step(|parts| match out.has_policy {
+            true => halved_again(model, decided, parts),
+            false => again([&model.system; 2], model, t, parts),
+        });
+        Some(out)
     }
 
     /// Adds its numbers, by the names that `simulate` has for them.
@@ -115,7 +127,7 @@ impl Quality {
         value["half_step"] = match self.moved {
             Ok(Moved { far, turned, .. }) => json!({
                 "position": far, "orientation": turned,
-                "share": self.share(), "time_step": self.fine_step(),
+                "share": self.share(), "time_step": self.fine,
             }),
             Err(_) => Value::Null,
         };
@@ -160,7 +172,7 @@ impl Quality {
     /// What to do about a coarse time step.
     fn advice(&self) -> String {
         let (h, percent) = (self.time_step, 100.0 * FINE);
-        match (self.fine_step(), self.further) {
+        match (self.fine, self.further) {
             (Some(fine), _) => format!(
                 "so the time step of {h} s is coarse; about {fine} s is needed for {percent} %"
             ),
@@ -169,9 +181,29 @@ impl Quality {
         }
     }
 
-    /// The time step that is small enough if this one is not, rounded down to one digit: the end's error falls to [`FINE`] with the
-    /// power of the step that is seen between half and quarter, at most `order`. None where it hardly falls, or the ends are far apart.
-    fn fine_step(&self) -> Option<f64> {
+    /// The estimated time step, if the motion at it, or at up to twice of it, falls on as the estimate has it. `at` tells how far the end
+    /// moves between so many parts of a step, a power of two, and twice as many.
+    ///
+    /// Errors of an unstable motion grow along it: what half and quarter of a step differ by need not fall on.
+    fn confirmed_step(&self, at: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+        let (fine, power) = self.estimated_step()?;
+        let ratio = self.time_step / fine;
+        if ratio > MOST_CONFIRMED {
+            return None;
+        }
+        let parts = 1 << ratio.log2().floor() as usize;
+        let distance = match parts {
+            1 => self.moved.ok()?.distance,
+            2 => self.further?.distance,
+            _ => at(parts)?,
+        };
+        let expected = distance / self.motion * (parts as f64 / ratio).powf(power);
+        (expected <= FINE).then_some(fine)
+    }
+
+    /// The time step that is small enough if this one is not, rounded down to one digit, and the power with which the error falls: that
+    /// which is seen between half and quarter, at most `order`. None where it hardly falls, or the ends are far apart.
+    fn estimated_step(&self) -> Option<(f64, f64)> {
         let share = self.share().filter(|s| *s > FINE)?;
         let fall = self.moved.ok()?.distance / self.further?.distance;
         let power = fall.log2().min(self.order);
@@ -190,7 +222,7 @@ impl Quality {
             let count = self.duration / step;
             (count - count.round()).abs() < 1e-9 * count
         };
-        Some(below.find(divides).unwrap_or(round(largest)))
+        Some((below.find(divides).unwrap_or(round(largest)), power))
     }
 }
 
@@ -202,9 +234,10 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Warns if the energy error is large against the energy in play.
+/// Warns if the energy error of the motion is large against the energy in play: what presses a light foot onto the ground is not in
+/// the motion, and smaller steps would not change it.
 pub fn warn_of_energy(balance: &Balance) {
-    let (error, in_play) = (balance.largest_error(), balance.in_play());
+    let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
     if error > (LARGE * in_play).max(LEAST) {
         warn(format!(
             "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
@@ -348,6 +381,29 @@ impl Halves {
             further,
         }
     }
+}
+
+/// How far the end moves between `parts` parts of every interval and twice as many.
+fn again<D: Observe>(
+    dynamics: [&D; 2],
+    model: &Model,
+    t: &Trajectory,
+    parts: usize,
+) -> Option<f64> {
+    let coarse = divided(dynamics[0], model, t, parts).ok()?;
+    let fine = divided(dynamics[1], model, t, 2 * parts).ok()?;
+    Some(apart(model, &coarse, &fine).distance)
+}
+
+/// The same under the model's policy, which acts as many times in every interval; `parts` are a power of two.
+fn halved_again(model: &Model, t: &Trajectory, parts: usize) -> Option<f64> {
+    let mut policy = model.policy.halved()?;
+    for _ in 1..parts.ilog2() {
+        policy = policy.halved()?;
+    }
+    let finer = policy.halved()?;
+    let closed = [policy, finer].map(|p| ClosedLoop::new(&model.system, p));
+    again(closed.each_ref(), model, t, parts)
 }
 
 /// Simulates a trajectory again, with every interval divided into `parts`. The controls are the same; `dynamics` under a policy have the

@@ -108,7 +108,7 @@ pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View};
 pub use options::{Cone, ContactOptions, Impacts};
 pub(crate) use refine::Side;
-pub use work::{ContactWork, Exchange, KnotWork};
+pub use work::{ContactWork, Exchange, KnotWork, Loads};
 
 use crate::block::Symbolic;
 use crate::mechanism::{Body, Mechanism, Meeting, Row, Touch, Vec6, compliance};

@@ -20,6 +20,12 @@
 //! `G- . (v - a - x)/2` less its value at the start. What has stood since the start only holds, and is no blow: a light leg that is
 //! pushed against the ground would be thrown far by its push in half a step. Of all else `J' = J`, so that the error is that of
 //! the free motion, and constant forces do exactly their work whatever they drive against what.
+//!
+//! The energy check needs the error of the motion itself. An element that was loaded at the knot before, too, holds what forces press
+//! onto it: it acts as a constraint. With `x'` the part of `x` by such elements, the error of the motion within these constraints is
+//! `G- . (v - a - x + x')/2`. A light foot of the mass `m` that a joint presses onto the ground by the force `u` does not move, so
+//! `-G- . x'/2 = (h u)^2/8m` is in the error of the free motion alone. Whether springs, dampers, friction of joints or actuators
+//! press, makes no difference. Friction of joints is bounded, thus a force: it is always part of `x'`.
 
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
 use crate::mechanism::{Mechanism, Row, dot, vec3};
@@ -55,8 +61,21 @@ pub struct Exchange {
     pub change: Vec<f64>,
     /// The part of it by blows.
     pub blow: Vec<f64>,
+    /// The part of that by elements which were loaded at the knot before, too, and by friction of joints.
+    pub held: Vec<f64>,
     /// Product of the impulses of forces and dampers with the change by blows, J.
     pub others_on_blow: f64,
+    /// The same with the part of it that is held, J.
+    pub others_on_held: f64,
+}
+
+/// How long elements have been loaded, from knot to knot of a trajectory; empty at its start.
+#[derive(Clone, Debug, Default)]
+pub struct Loads {
+    /// Which elements have been loaded since the start.
+    stands: Vec<bool>,
+    /// Which elements were loaded at the last knot.
+    last: Vec<bool>,
 }
 
 /// Work of what touches at a knot.
@@ -71,14 +90,28 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot and blows until the velocities that are read; unless it is the last knot, momenta after it and blows
-    /// of the whole knot.
+    /// Momenta before the knot, blows until the velocities that are read, and the part of them that is held; unless it is the last
+    /// knot, momenta after it and the same of the whole knot.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
-    /// Wrenches on the bodies of those of them that are blows, and of those that only hold.
-    wrenches: [[Vec<f64>; 2]; 2],
+    /// Wrenches on the bodies, by [`Role`].
+    wrenches: [[Vec<f64>; 3]; 2],
 }
+
+/// What the impulse of an element counts as.
+#[derive(Clone, Copy)]
+enum Role {
+    /// A blow.
+    Blow,
+    /// A blow in the works, a constraint in the energy check.
+    Held,
+    /// It stands: no blow.
+    Stands,
+}
+
+/// Rows of an exchange: momenta, blows, and the part of them that is held.
+const ROWS: usize = 3;
 
 /// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
 fn momenta(m: &Mechanism, v: &[f64], h: f64, out: &mut [f64]) {
@@ -137,32 +170,31 @@ impl Layout {
 
     /// Begins the work of what touches at a knot, after the velocities there were read. `y` are the unknowns of the step from the knot,
     /// empty at the last one, `after` the velocities over its interval `h`, and `dim` the length of rows. At the start of a
-    /// trajectory `stands` is empty; it then keeps which elements have been loaded at every knot so far.
+    /// trajectory `loads` is empty; it then keeps which elements are loaded.
     pub(crate) fn begin_work(
         &self,
         w: &View,
         memory: &Memory,
         (y, after, h): (&[f64], &[f64], f64),
         dim: usize,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
     ) -> KnotBooks {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
-        let loaded = memory.elements.iter().zip(&impulses[1]);
-        let loaded = loaded.map(|(e, impulses)| e.law.gap && impulses[0] > LOADED);
-        if stands.len() == parts.len() {
-            stands.iter_mut().zip(loaded).for_each(|(s, l)| *s &= l);
-        } else {
-            *stands = loaded.collect();
-        }
-        let mut rows = vec![vec![0.0; dim]; if y.is_empty() { 2 } else { 4 }];
-        let wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], stands));
-        for (pair, [blows, _]) in rows.chunks_exact_mut(2).zip(&wrenches) {
-            pair[1][..blows.len()].copy_from_slice(blows);
+        let roles = self.roles(memory, &impulses[1], loads);
+        let mut rows = vec![vec![0.0; dim]; if y.is_empty() { ROWS } else { 2 * ROWS }];
+        let wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], &roles));
+        for (exchange, [blows, held, _]) in rows.chunks_exact_mut(ROWS).zip(&wrenches) {
+            let all = blows.iter().zip(held).map(|(blow, held)| blow + held);
+            exchange[1]
+                .iter_mut()
+                .zip(all)
+                .for_each(|(row, all)| *row = all);
+            exchange[2][..held.len()].copy_from_slice(held);
         }
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
-        if let Some(row) = rows.get_mut(2) {
+        if let Some(row) = rows.get_mut(ROWS) {
             momenta(w.model, after, h, row);
         }
         KnotBooks {
@@ -172,12 +204,36 @@ impl Layout {
         }
     }
 
-    /// Wrenches on the bodies of the elements' impulses: of those that are blows, and of those that stand.
-    fn wrenches(&self, memory: &Memory, impulses: &[[f64; 3]], stands: &[bool]) -> [Vec<f64>; 2] {
-        let mut out = [0, 1].map(|_| vec![0.0; 6 * self.sizes.len()]);
+    /// What each element's impulse at the knot counts as; takes up which are loaded.
+    fn roles(&self, memory: &Memory, impulses: &[[f64; 3]], loads: &mut Loads) -> Vec<Role> {
+        let each = memory.elements.iter().zip(impulses);
+        let loaded: Vec<bool> = each
+            .map(|(e, impulses)| e.law.gap && impulses[0] > LOADED)
+            .collect();
+        if loads.stands.len() == loaded.len() {
+            let each = loads.stands.iter_mut().zip(&loaded);
+            each.for_each(|(stands, loaded)| *stands &= loaded);
+        } else {
+            loads.stands.clone_from(&loaded);
+            loads.last = vec![false; loaded.len()];
+        }
+        let role = |i: usize, e: &Element| match () {
+            () if loads.stands[i] => Role::Stands,
+            () if !e.law.gap || loaded[i] && loads.last[i] => Role::Held,
+            () => Role::Blow,
+        };
+        let each = memory.elements.iter().enumerate();
+        let roles = each.map(|(i, e)| role(i, e)).collect();
+        loads.last = loaded;
+        roles
+    }
+
+    /// Wrenches on the bodies of the elements' impulses, by role.
+    fn wrenches(&self, memory: &Memory, impulses: &[[f64; 3]], roles: &[Role]) -> [Vec<f64>; 3] {
+        let mut out = [0, 1, 2].map(|_| vec![0.0; 6 * self.sizes.len()]);
         let each = memory.elements.iter().zip(&self.slots);
-        for ((e, slot), (part, stands)) in each.zip(impulses.iter().zip(stands)) {
-            e.add_impulses(slot, *part, 1.0, &mut out[usize::from(*stands)]);
+        for ((e, slot), (part, role)) in each.zip(impulses.iter().zip(roles)) {
+            e.add_impulses(slot, *part, 1.0, &mut out[*role as usize]);
         }
         out
     }
@@ -191,20 +247,23 @@ impl Layout {
         let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
         let exchange = |k: usize, after: &[f64]| {
             let [mean, change] = mean_and_change(rows[0], after);
-            let blow = rows[2 * k + 1].to_vec();
-            let [blows, holds] = &books.wrenches[k];
-            let rest = change.iter().zip(&blow).map(|(change, blow)| change - blow);
+            let [blow, own] = [1, 2].map(|i| rows[ROWS * k + i].to_vec());
+            let [blows, held, stands] = &books.wrenches[k];
+            let rest: Vec<f64> = change.iter().zip(&blow).map(|(c, b)| c - b).collect();
+            let on = |wrenches: &[f64], v: &[f64]| product(wrenches, v.iter().copied());
             Exchange {
                 work: self.work(memory, &books.impulses[k], &mean),
-                others_on_blow: product(blows, rest) - product(holds, blow.iter().copied()),
+                others_on_blow: on(blows, &rest) + on(held, &rest) - on(stands, &blow),
+                others_on_held: on(held, &rest) - on(stands, &own),
                 mean,
                 change,
                 blow,
+                held: own,
             }
         };
         KnotWork {
             before: exchange(0, &w.trial[..n]),
-            whole: rows.get(2).map(|after| exchange(1, after)),
+            whole: rows.get(ROWS).map(|after| exchange(1, after)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The work done from outside along a trajectory, knot by knot.
 
-use crate::contact::{ContactWork, Exchange, KnotWork};
+use crate::contact::{ContactWork, Exchange, KnotWork, Loads};
 use crate::mechanism::{Efforts, KnotData, Mechanism, dot};
 use crate::spatial::Pose;
 
@@ -29,8 +29,8 @@ pub struct ExternalWork {
     open: Option<Open>,
     /// Does the mechanism have what may touch?
     touches: bool,
-    /// Which elements have stood since the start.
-    pub(super) stands: Vec<bool>,
+    /// Which elements are loaded.
+    pub(super) loads: Loads,
     /// Are controls held from knot to knot, and not linear between knots?
     pub(super) holds: bool,
 }
@@ -57,10 +57,13 @@ struct Open {
     exchange: Exchange,
     /// Length of the interval before, s.
     h_prev: f64,
-    /// Of the dampers' impulses that are known, the products with the mean velocities and with the change by blows.
-    dampers: [f64; 2],
-    /// The same of the efforts over the intervals before and after, with the change by blows and with the rest of the change, W.
+    /// Of the dampers' impulses that are known, the products with the mean velocities, with the change by blows, and with the part
+    /// of it that is held.
+    dampers: [f64; 3],
+    /// The same of the efforts over the intervals before and after, W: with the change by blows, with the part of it that is held,
+    /// and with the rest of the change.
     on_blow: [f64; 2],
+    on_held: [f64; 2],
     on_rest: [f64; 2],
 }
 
@@ -69,19 +72,26 @@ impl Open {
     fn share(&self, h: f64) -> Share {
         let halves = [0.5 * self.h_prev, 0.5 * h];
         let weighted = |of: [f64; 2]| [halves[0] * of[0], halves[1] * of[1]];
-        let (blow, rest) = (weighted(self.on_blow), weighted(self.on_rest));
-        let mut contacts = self.exchange.work;
+        let [blow, held, rest] = [self.on_blow, self.on_held, self.on_rest].map(weighted);
+        let (mut contacts, mut unresolved) = (self.exchange.work, 0.5 * (rest[0] - rest[1]));
         let sum = halves[0] + halves[1];
         if sum > 0.0 {
-            // of gravity and springs, over both intervals
-            let potential = self.exchange.others_on_blow - self.dampers[1] - blow[0] - blow[1];
             let uneven = (halves[0] - halves[1]) / sum;
-            contacts.impacts += 0.5 * (blow[0] - blow[1] + uneven * potential);
+            // of gravity and springs, over both intervals
+            let of_potential = |others: f64, dampers: f64, efforts: [f64; 2]| {
+                uneven * (others - dampers - efforts[0] - efforts[1])
+            };
+            let e = &self.exchange;
+            let by_blow = of_potential(e.others_on_blow, self.dampers[1], blow);
+            contacts.impacts += 0.5 * (blow[0] - blow[1] + by_blow);
+            // an element that holds lets nothing move: what potentials do on that part is not in the motion. With efforts
+            // the same is part of `rest` already
+            unresolved -= 0.5 * of_potential(e.others_on_held, self.dampers[2], held);
         }
         Share {
             dampers: self.dampers[0],
             contacts,
-            unresolved: 0.5 * (rest[0] - rest[1]),
+            unresolved,
         }
     }
 }
@@ -112,10 +122,13 @@ impl ExternalWork {
         out
     }
 
-    /// By how much the work of the actuators in the steps' own equations exceeds [`ExternalWork::actuators`], without what blows have
-    /// of it. There half of an effort's impulse over an interval acts at either end, between the velocity at the knot and that
-    /// of the interval. It is `(h^2/8) F' M^-1 F` at the start minus that at the end of the efforts `F`: what a knot's forces do
-    /// within half a step.
+    /// What forces do within half a step and the motion does not show, J: [`Balance::error`](crate::rollout::Balance::error) has it,
+    /// although the motion may be right.
+    ///
+    /// In the steps' own equations half of a force's impulse over an interval acts at either end, between the velocity at the knot and
+    /// that of the interval. Of the actuators' efforts `F` it is `(h^2/8) F' M^-1 F` at the start minus that at the end, without
+    /// what blows have of it. Of gravity and springs it is what presses elements that were loaded at the knot before, too: they hold
+    /// the bodies like constraints. A light foot of the mass `m` pressed by the force `u` has `(h u)^2/8m`.
     pub fn unresolved(&self) -> f64 {
         self.left.unresolved + self.here.unresolved
     }
@@ -164,7 +177,7 @@ impl ExternalWork {
             return;
         };
         let e = &open.exchange;
-        let along = [&e.mean[..], &e.blow];
+        let along = [&e.mean[..], &e.blow, &e.held];
         let after = m.damper_work(&self.poses, (&self.poses, poses), true, along);
         for (sum, after) in open.dampers.iter_mut().zip(after) {
             *sum += after;
@@ -218,18 +231,20 @@ impl ExternalWork {
             let dampers = match follows {
                 true => {
                     let before = (&self.poses[..], k.poses);
-                    let along = [&exchange.mean[..], &exchange.blow];
+                    let along = [&exchange.mean[..], &exchange.blow, &exchange.held];
                     (k.mechanism).damper_work(k.poses, before, false, along)
                 }
-                false => [0.0; 2],
+                false => [0.0; 3],
             };
-            let (mut on_blow, mut on_rest) = ([0.0; 2], [0.0; 2]);
+            let [mut on_blow, mut on_held, mut on_rest] = [[0.0; 2]; 3];
             for (c, row) in self.end.rows.iter().enumerate() {
                 let (parent, child) = k.mechanism.driven(&k.mechanism.actuators[c]);
                 let on = |v: &[f64]| dot(v, parent, child, row);
                 let (by_blow, all) = (on(&exchange.blow), on(&exchange.change));
+                let held = on(&exchange.held);
                 for side in 0..2 {
                     on_blow[side] += efforts[side][c] * by_blow;
+                    on_held[side] += efforts[side][c] * held;
                     on_rest[side] += efforts[side][c] * (all - by_blow);
                 }
             }
@@ -238,6 +253,7 @@ impl ExternalWork {
                 h_prev,
                 dampers,
                 on_blow,
+                on_held,
                 on_rest,
             }
         };

@@ -5,7 +5,7 @@
 
 use super::external::ExternalWork;
 use super::reading::{ReadFrom, Reading, reading};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{
     Dynamics, Frame, Inputs, Knot, KnotPoint, QuantityId, StepError, StepFailure,
 };
@@ -120,7 +120,7 @@ pub trait Mechanical: Dynamics + Sized {
     );
 
     /// Work of contacts, limits and joint friction at a knot, after the velocities there were read; `None` of a mechanism without them.
-    /// At the start of a trajectory `stands` is empty; it then keeps which of them have been loaded at every knot so far. Of what the
+    /// At the start of a trajectory `loads` is empty; it then keeps which of them are loaded. Of what the
     /// memory holds of the read-out, only the data of the knot stay.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ pub trait Mechanical: Dynamics + Sized {
     fn contact_work(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut Self::Work,
     ) -> Result<Option<KnotWork>, StepError>;
 
@@ -148,7 +148,7 @@ pub trait Mechanical: Dynamics + Sized {
             reactions: true,
         };
         self.evaluate_knot(seen, all, w)?;
-        let work = self.contact_work(seen, &mut external.stands, w)?;
+        let work = self.contact_work(seen, &mut external.loads, w)?;
         external.holds |= self.holds_controls();
         external.add_knot(&self.knot_data(seen, w), seen.u, work);
         Ok(())

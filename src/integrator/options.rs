@@ -22,13 +22,17 @@ pub struct Options {
 }
 
 impl Options {
-    /// What helps where a step is too long.
+    /// What helps if a step is too long, whatever method evaluates it: `direct` takes a number of substeps, but no automatic ones, which
+    /// are found by solving steps.
     pub(super) fn finer_steps(&self) -> &'static str {
-        finer_steps(!self.is_divided && self.controls == Controls::Held)
+        match !self.is_divided && self.controls == Controls::Held {
+            true => "a smaller time step, or substeps",
+            false => finer_steps(false),
+        }
     }
 }
 
-/// What helps where a step is too long: automatic substeps only where they can still be turned on.
+/// What helps a simulation whose steps are too long: automatic substeps only if they can still be turned on.
 pub fn finer_steps(may_divide: bool) -> &'static str {
     match may_divide {
         true => "a smaller time step, or substeps = \"auto\"",

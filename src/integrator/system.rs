@@ -9,8 +9,8 @@ use super::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use super::minimal::Lagrangian;
 use super::reading::Reading;
 use super::{Options, choice::Choice};
-use crate::contact::Impacts;
 use crate::contact::KnotWork;
+use crate::contact::{Impacts, Loads};
 use crate::dynamics::{
     Certificate, Charts, ContactUnknowns, Differentiable, Dims, Equations, Frame, Inputs, Knot,
     KnotPoint, LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepStats,
@@ -598,10 +598,10 @@ impl Mechanical for System {
     fn contact_work(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut SystemWork,
     ) -> Result<Option<KnotWork>, StepError> {
-        with!(self, w, (s, w) => s.contact_work(seen, stands, w))
+        with!(self, w, (s, w) => s.contact_work(seen, loads, w))
     }
 
     fn work_at(

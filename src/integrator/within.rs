@@ -247,10 +247,10 @@ macro_rules! mechanics_within {
         fn contact_work(
             &self,
             seen: &KnotPoint,
-            stands: &mut Vec<bool>,
+            loads: &mut Loads,
             w: &mut Self::Work,
         ) -> Result<Option<KnotWork>, StepError> {
-            (self.inner).contact_work(&self.first(seen), stands, &mut w.own)
+            (self.inner).contact_work(&self.first(seen), loads, &mut w.own)
         }
 
         fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -24,7 +24,7 @@ pub struct Balance {
     /// Work of impacts along normals, of contacts and limits, until the knot. A knot with a blow has two velocities: those
     /// before it count there, what it does counts behind.
     pub impacts: Vec<f64>,
-    /// Work of the actuators until the knot that the steps do beyond [`Balance::actuators`]; see [`ExternalWork::unresolved`].
+    /// What forces do until the knot within half a step and the motion does not show; see [`ExternalWork::unresolved`].
     pub unresolved: Vec<f64>,
     /// Sum of the sizes of the actuators' works in each step until the knot.
     pub exerted: Vec<f64>,
@@ -61,6 +61,18 @@ impl Balance {
     pub fn largest_error(&self) -> f64 {
         (0..self.kinetic.len())
             .map(|k| self.error(k).abs())
+            .fold(0.0, f64::max)
+    }
+
+    /// [`Balance::error`] without what forces do within half a step and the motion does not show ([`Balance::unresolved`]), J.
+    pub fn motion_error(&self, k: usize) -> f64 {
+        self.error(k) - self.unresolved[k]
+    }
+
+    /// The largest of [`Balance::motion_error`] in size, J.
+    pub fn largest_motion_error(&self) -> f64 {
+        (0..self.kinetic.len())
+            .map(|k| self.motion_error(k).abs())
             .fold(0.0, f64::max)
     }
 

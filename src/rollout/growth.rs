@@ -77,8 +77,9 @@ impl Balance {
     /// The energy error counts against the energy in play until then: the largest kinetic energy, or the largest change of the
     /// potential energy or of a work. With forces at knots the error is `(h^2/8) F' M^-1 F` minus its value at the start, `F` the
     /// forces of springs and the like: of an oscillator `(h omega)^2/4` of its energy, and beyond all that is in play exactly where
-    /// `h omega > 2`, where it explodes. What the actuators' forces add to it, [`Balance::unresolved`], is taken off: a stiff
-    /// servo that sets in is right after its first steps. An explosion that stays small beside what happened before is found
+    /// `h omega > 2`, where it explodes. What actuators, and forces that press a held contact, add to it
+    /// ([`Balance::unresolved`]) is taken off: a stiff servo that sets in is right after its first steps, and a light foot that a
+    /// spring presses onto the ground does not move. An explosion that stays small beside what happened before is found
     /// in windows of its own.
     ///
     /// The work of actuators explains an explosion that unstable gains cause: [`Balance::unstable_feedback`] finds those.
@@ -92,11 +93,6 @@ impl Balance {
         .into_iter()
         .flatten()
         .min_by_key(|u| u.knot)
-    }
-
-    /// [`Balance::error`] without what is due to the actuators' forces within half a step.
-    fn checked_error(&self, k: usize) -> f64 {
-        self.error(k) - self.unresolved[k]
     }
 
     fn beyond_numbers(&self) -> Option<Unexplained> {
@@ -136,7 +132,7 @@ impl Balance {
     /// An error that is large against all that was in play.
     fn error_since_start(&self) -> Option<Unexplained> {
         self.sustained(|k, play| {
-            let (error, in_play) = (self.checked_error(k), play.size());
+            let (error, in_play) = (self.motion_error(k), play.size());
             let is_large = error.abs() > UNEXPLAINED * in_play + self.floor(play);
             is_large.then_some(Cause::Error { error, in_play })
         })
@@ -148,7 +144,7 @@ impl Balance {
         (0..self.kinetic.len())
             .map(|k| {
                 let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
-                // contacts hold what the actuators' forces do within half a step
+                // contacts hold what forces do within half a step
                 let works = [passive, passive + self.unresolved[k]];
                 let rises = works.iter().zip(&mut least).map(|(work, least)| {
                     *least = least.min(*work);
@@ -159,8 +155,8 @@ impl Balance {
             .collect()
     }
 
-    /// The largest work until each knot, and over the interval from it, that actuators do within half a step beyond their mean force times
-    /// the displacement, J. Contacts hold a push until its last knot: if the push is reversed there, they seem to give that much.
+    /// The largest change until each knot, and over the interval from it, of what forces do within half a step and the motion does not
+    /// show, J. Contacts hold a push until its last knot: if the push is reversed there, they seem to give that much.
     fn within_half_steps(&self) -> Vec<f64> {
         let mut largest = 0.0_f64;
         let each = self.unresolved.windows(2).map(|w| {
@@ -202,7 +198,7 @@ impl Balance {
     /// window.
     fn error_within(&self) -> Option<Unexplained> {
         let errors: Vec<f64> = (0..self.kinetic.len())
-            .map(|k| self.checked_error(k))
+            .map(|k| self.motion_error(k))
             .collect();
         let range = |of: &[f64]| {
             of.iter()

@@ -488,3 +488,90 @@ road = {{ coordinate = 0.0, rate = 3.0 }}
         }
     }
 }
+
+/// A mass on a rail over a light foot, which a joint presses onto the ground.
+fn pressed(foot: f64, joint: &str, h: f64) -> String {
+    format!(
+        r#"time_step = {h:e}
+horizon = 0.6
+[mechanism.half_spaces.floor]
+[mechanism.bodies.mass]
+mass = 8.0
+shape = {{ box = [0.2, 0.2, 0.2] }}
+[mechanism.bodies.foot]
+mass = {foot}
+shape = {{ sphere = 0.03 }}
+contacts.hull = {{ friction = 0.5 }}
+[mechanism.joints.rail]
+kind = "prismatic"
+child = "mass"
+axis = [0.0, 0.0, 1.0]
+[mechanism.joints.leg]
+kind = "prismatic"
+parent = "mass"
+child = "foot"
+axis = [0.0, 0.0, 1.0]
+parent_anchor = [0.0, 0.0, -0.5]
+{joint}
+[initial]
+rail = {{ coordinate = 0.6 }}
+"#
+    )
+}
+
+/// A light foot that springs, dampers and friction of a joint press onto the ground does not move, however far they would throw it in
+/// half a step: it is done, without a warning, and its energy is that at a fifth of the step.
+#[test]
+fn light_feet_that_joints_press_are_right() {
+    let folder = Folder::new("energy_pressed");
+    for (foot, joint, h) in [
+        (0.005, "stiffness = 2000.0\ndamping = 20.0", 0.002),
+        (0.005, "stiffness = 2000.0\ndamping = 20.0", 0.001),
+        (0.01, "stiffness = 4000.0\ndamping = 10.0", 0.002),
+        (0.002, "stiffness = 1500.0\ndamping = 40.0", 0.001),
+        (0.02, "stiffness = 3000.0\nfriction = 30.0", 0.004),
+        (0.01, "stiffness = 2000.0", 0.002),
+    ] {
+        for integrator in BOTH {
+            let run = |h: f64| {
+                let v = simulate(
+                    &folder,
+                    &pressed(foot, joint, h),
+                    &["--integrator", integrator],
+                );
+                let what = format!("{integrator}, {foot} kg, {joint:?}, h = {h}");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let warnings = v["warnings"].to_string();
+                assert!(!warnings.contains("energy error"), "{what}: {warnings}");
+                v
+            };
+            let (coarse, fine) = (run(h), run(0.2 * h));
+            let ends = [&coarse, &fine].map(|v| number(v, "energy_final"));
+            let start = number(&coarse, "energy_initial");
+            assert!(
+                (ends[0] - ends[1]).abs() < 0.01 * start,
+                "{integrator}, {foot} kg, {joint:?}, h = {h}: {ends:?} of {start} J"
+            );
+        }
+    }
+}
+
+/// A spring that is too stiff for the step is still a failure on the same foot: `h omega = 2.2` of the mass against the ground, and far
+/// more of the foot.
+#[test]
+fn springs_too_stiff_for_light_feet_fail() {
+    let folder = Folder::new("energy_pressed_unstable");
+    for h in [0.002, 0.005] {
+        let stiffness = 8.0 * (2.2_f64 / h).powi(2);
+        let joint = format!("stiffness = {stiffness:e}");
+        for integrator in BOTH {
+            let text = pressed(0.005, &joint, h);
+            let v = simulate(
+                &folder,
+                &text,
+                &["--integrator", integrator, "--substeps", "1"],
+            );
+            assert!(!is_done(&v), "{integrator}, h = {h}");
+        }
+    }
+}

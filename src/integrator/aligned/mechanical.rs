@@ -1,7 +1,7 @@
 //! The mechanical face of split steps: that of the inner integrator at the knot, with the pieces that meet there.
 
 use super::{Aligned, AlignedWork, Strikes};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::external::ExternalWork;
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
@@ -72,7 +72,7 @@ impl<S: Strikes> Mechanical for Aligned<S> {
             y: &[],
             ..*seen
         };
-        let work = (self.inner).contact_work(&end, &mut external.stands, &mut w.own)?;
+        let work = (self.inner).contact_work(&end, &mut external.loads, &mut w.own)?;
         external.add_knot(&self.inner.knot_data(&end, &w.own), seen.u, work);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The mechanical face of a composition: that of the inner integrator at the knot, with the sub-intervals that meet there.
 
 use super::{Composed, ComposedWork};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::external::ExternalWork;
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};

@@ -1,7 +1,7 @@
 //! The mechanical face of divided steps: that of the inner integrator at the knot, with the parts that meet there.
 
 use super::{Divided, DividedWork};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, KnotPoint, StepError};
 use crate::integrator::external::ExternalWork;
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};

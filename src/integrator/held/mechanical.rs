@@ -1,7 +1,7 @@
 //! The mechanical interface of a system with held controls: that of the inner system, read out with the previous control.
 
 use super::{Held, HeldWork};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, StepError};
 use crate::integrator::external::ExternalWork;
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
@@ -146,10 +146,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
     fn contact_work(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut Self::Work,
     ) -> Result<Option<KnotWork>, StepError> {
-        (self.inner).contact_work(&self.read(seen), stands, &mut w.own)
+        (self.inner).contact_work(&self.read(seen), loads, &mut w.own)
     }
 
     fn work_within(

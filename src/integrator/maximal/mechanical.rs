@@ -1,7 +1,7 @@
 //! The mechanical face: the data of a knot, and their adjoints.
 
 use super::{Maximal, Work};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::mechanism::{
@@ -212,7 +212,7 @@ impl Mechanical for Maximal {
     fn contact_work(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut Work,
     ) -> Result<Option<KnotWork>, StepError> {
         if self.contacts.is_empty() {
@@ -223,7 +223,7 @@ impl Mechanical for Maximal {
         let step = (seen.y, seen.y, seen.at.h);
         let mut books = self
             .contacts
-            .begin_work(&self.view(w), &w.contacts, step, dim, stands);
+            .begin_work(&self.view(w), &w.contacts, step, dim, loads);
         // what the impulses change within the joints alone
         let touching = w.contacts.part();
         self.assemble(w);

@@ -18,7 +18,7 @@ use super::kinematics::slide;
 use super::local::Local;
 use super::stepping::Stepping;
 use super::work::{Articulated, Moved, Work, wide};
-use crate::contact::{self, Acts, Failed, KnotWork, Memory, NewtonSystem, Solver, View};
+use crate::contact::{self, Acts, Failed, KnotWork, Loads, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain_turn;
 use crate::mechanism::{Relative, Vec6};
@@ -492,7 +492,7 @@ impl Minimal {
     pub(super) fn work_of_contacts(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut Work,
     ) -> Result<Option<KnotWork>, StepError> {
         if self.contacts.is_empty() {
@@ -512,7 +512,7 @@ impl Minimal {
         }
         let step = (seen.y, &after[..], seen.at.h);
         let memory = &w.touching.memory;
-        let mut books = (self.contacts).begin_work(&self.view(w), memory, step, dim, stands);
+        let mut books = (self.contacts).begin_work(&self.view(w), memory, step, dim, loads);
         // what the impulses change within the joints alone
         (w.touching.acts, w.observation.is_linear) = (false, false);
         (self.factor(w, 0.0))

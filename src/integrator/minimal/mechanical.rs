@@ -9,7 +9,7 @@ use super::derivative::Flow;
 use super::kinematics::third;
 use super::work::Work;
 use super::{Minimal, Node};
-use crate::contact::KnotWork;
+use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Place, Start, Step, StepError};
 use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
 use crate::integrator::parameter;
@@ -571,10 +571,10 @@ impl Mechanical for Minimal {
     fn contact_work(
         &self,
         seen: &KnotPoint,
-        stands: &mut Vec<bool>,
+        loads: &mut Loads,
         w: &mut Work,
     ) -> Result<Option<KnotWork>, StepError> {
-        self.work_of_contacts(seen, stands, w)
+        self.work_of_contacts(seen, loads, w)
     }
 
     fn gave_way(&self, _: &KnotPoint, _: &mut Work) -> Result<bool, StepError> {
