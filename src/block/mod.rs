@@ -30,6 +30,7 @@ mod fallback;
 mod kernel;
 mod ldu;
 mod order;
+pub(crate) mod small;
 mod solve;
 mod symmetric;
 #[cfg(test)]

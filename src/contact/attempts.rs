@@ -70,4 +70,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
             _ => error.after(failed),
         })
     }
+
+    /// Lets friction of what slides go with the sliding velocity. At the end of the path the cones leave `kappa/u0` beside it, and a
+    /// direction that turns it by an angle may be followed by the root of that alone. Does anything slide?
+    pub(super) fn slide_freely(&mut self, kappa: f64) -> bool {
+        let each = self.step.contacts_mut().each(self.layout);
+        each.fold(false, |any, (e, s, _)| e.slide_freely(s, kappa) || any)
+    }
 }

@@ -65,6 +65,19 @@ impl Element {
         true
     }
 
+    /// Friction goes with the sliding velocity, on the central path at `kappa`, if it slides; does it?
+    pub fn slide_freely(&mut self, sides: Sides, kappa: f64) -> bool {
+        let l = &mut self.local;
+        let slides = self.law.frictional
+            && sides.is_none()
+            && l.b[0].hypot(l.b[1]) >= STICKING * self.law.bound_at(l);
+        if slides {
+            self.law.follow(l, kappa);
+            self.follows = Some(kappa);
+        }
+        slides
+    }
+
     /// Onto the central path at a larger parameter.
     pub fn recentre(&mut self, sides: Sides, kappa: f64) {
         self.local = match sides {

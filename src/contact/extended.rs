@@ -148,14 +148,17 @@ impl Layout {
 }
 
 impl Memory {
-    /// Takes the impulses of the last solution with the factors of [`Layout::factor`], or adds them to those at hand; none where other
+    /// Takes the impulses of the last solution with the factors of [`Layout::factor`] or [`Layout::factor_impulses`], or adds them to those at hand; none where other
     /// factors were used.
     pub(super) fn collect(&mut self, adds: bool) {
-        let Some(x) = &self.extended else {
-            self.collected.clear();
-            return;
+        let own = match (&self.extended, &self.delassus) {
+            (Some(x), _) => &x.vector[x.vector.len() - 3 * self.elements.len()..],
+            (None, Some(d)) => &d.impulses,
+            (None, None) => {
+                self.collected.clear();
+                return;
+            }
         };
-        let own = &x.vector[x.vector.len() - 3 * self.elements.len()..];
         if adds {
             let each = self.collected.iter_mut().zip(own);
             each.for_each(|(to, own)| *to += own);

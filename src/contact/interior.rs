@@ -5,7 +5,6 @@ use super::assembly::along;
 use super::progress::Progress;
 use super::{Failed, Layout, NewtonSystem};
 use crate::dynamics::{StepFailure, StepStats, stop_requested};
-use crate::mechanism::vec3;
 
 // These trade iterations for starts anew; none changes what a solved step is. They were
 // found by trying, not derived, and what each is worth was not measured alone; examples/drops.rs counts what all cost.
@@ -32,6 +31,9 @@ const HALVED: usize = 15;
 /// iterations, and no less time.
 const STAYS: usize = 4;
 const STAYING: f64 = 0.3;
+/// Iterations that are given to friction that goes with sliding velocities, where the cones stopped a start: Newton's method then needs
+/// as few as from a solution nearby, or it goes round in circles.
+const FREE: usize = 25;
 /// Least part of what gaps are off that products are led to: impulses `g/s` times that stay of the size of others.
 const BEHIND: f64 = 0.01;
 /// Share of the tolerance below which a start is taken as it is: bodies at rest cost nothing, and a thousand steps lose no more
@@ -84,6 +86,8 @@ struct Flow {
     /// The least residual and the least deviation of products, and iterations since one of them last fell by half.
     best: [f64; 2],
     idle: usize,
+    /// The iteration from which friction of what slides went with the sliding velocity, so that the cones did not bound directions.
+    slides: Option<usize>,
 }
 
 impl Flow {
@@ -103,6 +107,7 @@ impl Flow {
             flat: 0,
             best: [f64::INFINITY; 2],
             idle: 0,
+            slides: None,
         }
     }
 }
@@ -273,6 +278,12 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     (*best, flow.idle) = (now, 0);
                 }
             }
+            let may_slide = flow.slides.is_none() && flow.slowest >= PART && !p.usable;
+            if flow.stalled == STALLED && may_slide && self.slide_freely(kappa) {
+                flow.slides = Some(flow.iterations);
+                (flow.stalled, flow.last) = (0, 1.0);
+                continue;
+            }
             if !(p.done && starts)
                 && let Some(end) = self.end(&flow, &p)
             {
@@ -307,7 +318,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
 
     /// What an iteration ends with, if it ends.
     fn end(&mut self, flow: &Flow, p: &Progress) -> Option<Result<(), Failed>> {
-        let stuck = flow.iterations >= self.most || flow.stalled == STALLED;
+        let most = flow.slides.map_or(self.most, |from| from + FREE);
+        let stuck = flow.iterations >= most || flow.stalled == STALLED;
         // as near as rounding lets it come
         if p.done || (stuck && p.usable) || self.is_rounding(flow, p) {
             self.arrived(p);
@@ -361,7 +373,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         self.step.assemble(refined);
         let blame = p.row.min(self.step.residual().len() - 1);
         let pivots = pivoted.then_some(blame);
-        self.step.factor(pivots)?;
+        // a matrix that is singular has no residual of its own
+        let residual = p.residual;
+        (self.step.factor(pivots)).map_err(|failed| Failed { residual, ..failed })?;
         self.stats.fallbacks += usize::from(self.step.has_pivots());
         Ok(())
     }
@@ -476,17 +490,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let c = self.step.contacts_mut();
         (c.last, c.delta) = (last, delta);
         self.step.moved();
-    }
-
-    /// A body that turns too far, if any.
-    pub(super) fn outside_domain(&self) -> Option<usize> {
-        let view = self.step.view();
-        let h = view.at.h();
-        // a NaN is outside, too
-        (0..view.poses.len()).find(|b| {
-            let omega = vec3(view.trial, 6 * b + 3);
-            !view.model.bodies[*b].rotation.contains(&omega, h)
-        })
     }
 
     /// The Newton direction towards products, in `delta` and the elements; returns how far it may be followed.

@@ -85,6 +85,7 @@ impl Layout {
             bare: vec![0.0; or_none(values)],
             collected: vec![],
             extended: None,
+            delassus: None,
         }
     }
 }

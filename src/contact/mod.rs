@@ -84,6 +84,7 @@ mod assembly;
 mod attempts;
 mod blow;
 mod cone;
+mod delassus;
 mod derivative;
 mod element;
 mod exchange;
@@ -114,6 +115,7 @@ use crate::block::Symbolic;
 use crate::mechanism::{Body, Mechanism, Meeting, Row, Touch, Vec6, compliance};
 use crate::spatial::{Mat3, Pose, Vec3};
 use cone::{Law, Linear, Local, Target};
+use delassus::Delassus;
 use derivative::Response;
 use extended::Extended;
 use pyramid::{Facets, Pyramid};
@@ -296,6 +298,7 @@ pub(crate) struct Memory {
     collected: Vec<f64>,
     /// Where the blocks fail.
     extended: Option<Box<Extended>>,
+    delassus: Option<Box<Delassus>>,
 }
 
 /// No contact, and no change of one.

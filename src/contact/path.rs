@@ -314,7 +314,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let (residual, row, _) = self.step.evaluate();
         self.spend(row, residual)?;
         self.step.assemble(true);
-        self.step.factor(None)?;
+        (self.step.factor(None)).map_err(|failed| Failed { residual, ..failed })?;
         self.rise(at);
         let c = self.step.contacts_mut();
         let (along, square) = c.measure();

@@ -1,6 +1,7 @@
 //! Where the interior-point method starts: cold, or from the step before.
 
 use super::{NewtonSystem, Solver, Source};
+use crate::mechanism::vec3;
 use crate::spatial::Vec3;
 
 /// Products, m^2/s^2, that a warm start has at most, by so many squares of its residual: more is a cold one, which begins
@@ -127,6 +128,17 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
         }
         outside
+    }
+
+    /// A body that turns too far, if any.
+    pub(super) fn outside_domain(&self) -> Option<usize> {
+        let view = self.step.view();
+        let h = view.at.h();
+        // a NaN is outside, too
+        (0..view.poses.len()).find(|b| {
+            let omega = vec3(view.trial, 6 * b + 3);
+            !view.model.bodies[*b].rotation.contains(&omega, h)
+        })
     }
 
     /// Takes the unknowns of a start.

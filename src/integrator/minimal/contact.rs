@@ -453,6 +453,7 @@ impl Minimal {
             w,
             h,
             by_ends,
+            coupled: false,
             exerts: false,
         };
         f(&mut Solver::new(

@@ -232,6 +232,7 @@ impl Minimal {
             w,
             h,
             by_ends: true,
+            coupled: false,
             exerts: false,
         }
     }

@@ -13,6 +13,8 @@ pub(super) struct Stepping<'a> {
     pub h: f64,
     /// Is what is behind the bodies' numbers by rates of displacement of joints, not by their rates?
     pub by_ends: bool,
+    /// Are the impulses of contacts unknowns of their own, as last factored?
+    pub coupled: bool,
     /// Are the gears' impulses left in what a solve leaves?
     pub exerts: bool,
 }
@@ -105,44 +107,48 @@ impl NewtonSystem for Stepping<'_> {
         self.system.assemble_touching(self.w, self.h);
     }
 
-    fn factor(&mut self, _: Option<usize>) -> Result<(), Failed> {
+    fn factor(&mut self, pivots: Option<usize>) -> Result<(), Failed> {
+        let s = self.system;
+        self.coupled = false;
         self.w.touching.acts = true;
-        (self.system.factor(self.w, self.h)).map_err(|body| Failed {
+        if pivots.is_none() && s.factor(self.w, self.h).is_ok() {
+            return Ok(());
+        }
+        // the recursion without contacts, and their impulses beside it
+        self.w.touching.acts = false;
+        let failed = |row| Failed {
             failure: StepFailure::Singular,
-            row: 6 * body,
+            row,
             residual: f64::NAN,
-        })
+        };
+        s.factor(self.w, self.h).map_err(|body| failed(6 * body))?;
+        let mut memory = std::mem::take(&mut self.w.touching.memory);
+        let is_regular = (s.contacts).factor_impulses(&mut memory, |rows, out| {
+            self.solve_once(rows, out, false);
+        });
+        self.w.touching.memory = memory;
+        self.coupled = is_regular;
+        match is_regular {
+            true => Ok(()),
+            false => Err(failed(pivots.unwrap_or(0))),
+        }
     }
 
     fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
-        let (s, w, h) = (self.system, &mut *self.w, self.h);
-        let (bodies, rows) = rhs.split_at(s.bodies());
-        let (moved, tail) = out.split_at_mut(s.bodies());
-        s.take_rows(w, h, bodies, transposed);
-        if transposed {
-            s.solve_transposed(w, rows, tail);
-        } else {
-            s.substitute(w, rows);
+        if !self.coupled {
+            return self.solve_once(rhs, out, transposed);
         }
-        s.give_changes(w, h, moved, transposed);
-        if !transposed {
-            if self.by_ends {
-                tail.copy_from_slice(&w.change);
-            } else {
-                // the rates change by what a whole step takes of it
-                w.kept.copy_from_slice(&w.rates);
-                s.take_freely(1.0, h, w);
-                for ((to, rate), kept) in tail.iter_mut().zip(&mut w.rates).zip(&w.kept) {
-                    *to = *rate - kept;
-                    *rate = *kept;
-                }
-            }
-        }
-        tail.iter_mut().for_each(|v| *v = -*v);
+        debug_assert!(!transposed, "derivatives factor by themselves");
+        let mut memory = std::mem::take(&mut self.w.touching.memory);
+        let contacts = &self.system.contacts;
+        contacts.solve_impulses(&mut memory, rhs, out, |rows, out| {
+            self.solve_once(rows, out, false);
+        });
+        self.w.touching.memory = memory;
     }
 
     fn has_pivots(&self) -> bool {
-        false
+        self.coupled
     }
 
     fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
@@ -183,5 +189,35 @@ impl NewtonSystem for Stepping<'_> {
         if !self.exerts {
             (s.gears).reduce(&self.w.model, &mut rows[s.bodies()..], |_, _| {});
         }
+    }
+}
+
+impl Stepping<'_> {
+    /// Solves with the factors of the recursion.
+    fn solve_once(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
+        let (s, w, h) = (self.system, &mut *self.w, self.h);
+        let (bodies, rows) = rhs.split_at(s.bodies());
+        let (moved, tail) = out.split_at_mut(s.bodies());
+        s.take_rows(w, h, bodies, transposed);
+        if transposed {
+            s.solve_transposed(w, rows, tail);
+        } else {
+            s.substitute(w, rows);
+        }
+        s.give_changes(w, h, moved, transposed);
+        if !transposed {
+            if self.by_ends {
+                tail.copy_from_slice(&w.change);
+            } else {
+                // the rates change by what a whole step takes of it
+                w.kept.copy_from_slice(&w.rates);
+                s.take_freely(1.0, h, w);
+                for ((to, rate), kept) in tail.iter_mut().zip(&mut w.rates).zip(&w.kept) {
+                    *to = *rate - kept;
+                    *rate = *kept;
+                }
+            }
+        }
+        tail.iter_mut().for_each(|v| *v = -*v);
     }
 }
