@@ -332,6 +332,19 @@ fn warn_of_passing(model: &Model, t: &Trajectory, last: usize) {
     }
 }
 
+/// Warns if there is ground and nothing that could touch it.
+fn warn_of_no_contacts(model: &Model) {
+    let m = model.system.mechanism();
+    let grounds = m.half_spaces.iter().map(|h| &h.name);
+    let terrain = m.colliders.iter().filter(|c| c.body.is_none());
+    let mut grounds = grounds.chain(terrain.map(|c| &c.name));
+    if let (true, Some(ground)) = (m.contacts.is_empty(), grounds.next()) {
+        warn(format!(
+            "nothing touches `{ground}`: no body has contacts; give those that are to touch it `contacts.hull = {{}}`, which takes their shape"
+        ));
+    }
+}
+
 pub fn run(a: &Arguments) -> Result<(), Failure> {
     let overrides = a.integrator.over(Overrides {
         duration: a.duration,
@@ -422,6 +435,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     if stats.turn > COARSE_TURN {
         warn(turned(&model, &stats));
     }
+    warn_of_no_contacts(&model);
     warn_of_passing(&model, &t, last);
     if rolled.is_ok() {
         warn_of_alternation(&model, &t);

@@ -180,6 +180,61 @@ fn a_tilted_coin_rolls_in_a_circle() {
     }
 }
 
+/// A disc that lies flat and spins, by the torque `mu m g r` of its rim.
+#[test]
+fn friction_slows_discs_that_spin_fast() {
+    let folder = Folder::new("contacts_disc");
+    let (radius, spin, duration) = (0.05, 250.0, 0.5);
+    folder.write(
+        "disc.toml",
+        &format!(
+            "time_step = 0.01\nhorizon = {duration:?}\n[mechanism.half_spaces.floor]\n[mechanism.bodies.disc]\nmass = 1.0\nfree = true\n\
+             shape = {{ cylinder = {{ radius = {radius:?}, length = 0.02 }} }}\ncontacts.hull = {{ friction = 0.5 }}\n\
+             [initial.disc]\nposition = [0.0, 0.0, 0.01]\nangular_velocity = [0.0, 0.0, {spin:?}]\n"
+        ),
+    );
+    let lost = 0.5 * 9.81 * 2.0 / radius * duration;
+    for integrator in BOTH {
+        for h in ["0.02", "0.01", "0.005", "0.0025", "0.001"] {
+            let args = [
+                "simulate",
+                "disc.toml",
+                "--step",
+                h,
+                "--integrator",
+                integrator,
+                "--json",
+            ];
+            let v = folder.json(&args);
+            let left = numbers(&v["final"]["bodies"]["disc"]["angular_velocity"])[2];
+            let off = (spin - left) / lost - 1.0;
+            assert!(off.abs() < 0.03, "{integrator} {h}: {left}, off {off}");
+        }
+    }
+}
+
+/// A body without contacts falls through ground, and is warned of.
+#[test]
+fn ground_that_nothing_touches_is_warned_of() {
+    let folder = Folder::new("contacts_none");
+    let slab = "[mechanism.terrain.floor]\nshape = { box = [4.0, 4.0, 0.2] }\n";
+    for ground in ["[mechanism.half_spaces.floor]\n", slab] {
+        for (contacts, warned) in [("", true), ("contacts.hull = {}\n", false)] {
+            folder.write(
+                "box.toml",
+                &format!(
+                    "time_step = 0.01\nhorizon = 0.1\n{ground}[mechanism.bodies.box]\nmass = 1.0\nfree = true\nshape = {{ box = [0.1, 0.1, 0.1] }}\n\
+                     {contacts}[initial.box]\nposition = [0.0, 0.0, 1.0]\n"
+                ),
+            );
+            let v = folder.json(&["simulate", "box.toml", "--json"]);
+            let warnings = v["warnings"].to_string();
+            let told = warnings.contains("nothing touches `floor`");
+            assert_eq!(told, warned, "{ground}{contacts}: {warnings}");
+        }
+    }
+}
+
 /// Loops see the velocities at knots whether or not the mechanism has contacts or joint friction: a floor out of reach, and friction that
 /// hardly acts, change nothing.
 #[test]
