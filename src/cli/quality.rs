@@ -174,7 +174,7 @@ impl Quality {
         let (h, percent) = (self.time_step, 100.0 * FINE);
         match (self.fine, self.further) {
             (Some(fine), _) => format!(
-                "so the time step of {h} s is coarse; about {fine} s is needed for {percent} %"
+                "so the time step of {h} s is coarse; about {fine} s is needed for {percent} % with this plan (a plan that is solved again may need a smaller step)"
             ),
             (None, Some(_)) => "and which time step is small enough is not known: the motion is unstable or its impacts move; play it back with feedback".to_owned(),
             (None, None) => format!("so the time step of {h} s is coarse; take a smaller one"),
