@@ -217,7 +217,7 @@ fn friction_slows_discs_that_spin_fast() {
 #[test]
 fn ground_that_nothing_touches_is_warned_of() {
     let folder = Folder::new("contacts_none");
-    let slab = "[mechanism.terrain.floor]\nshape = { box = [4.0, 4.0, 0.2] }\n";
+    let slab = "[mechanism.terrain.floor]\nshape = { box = [4.0, 4.0, 0.2] }\nfriction = 0.5\n";
     for ground in ["[mechanism.half_spaces.floor]\n", slab] {
         for (contacts, warned) in [("", true), ("contacts.hull = {}\n", false)] {
             folder.write(

@@ -31,7 +31,7 @@ impl Maximal {
         }
         let (_, chord) = w.model.largest_chord_turn(&w.knot.before, 1.0);
         let (before, poses) = (&w.knot.before, &w.knot.poses);
-        let spin = w.model.spin_on_contacts(poses, h, |b| {
+        let spin = w.model.spin_on_contacts(poses, seen.at.h.abs(), |b| {
             (vec3(before, 6 * b), poses[b].r * vec3(before, 6 * b + 3))
         });
         let turn = chord.max(spin);

@@ -36,7 +36,7 @@ impl Minimal {
         }
         let turns = w.knot.iter().zip(&w.past);
         let chord = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
-        let spin = w.model.spin_on_contacts(&w.poses, h, |b| {
+        let spin = w.model.spin_on_contacts(&w.poses, seen.at.h.abs(), |b| {
             let to = &w.past[self.node_of[b]];
             (to.velocity, to.omega)
         });
