@@ -35,15 +35,14 @@ impl Sway {
         (FLAT + TILTS * tilts).min(LYING)
     }
 
-    /// The same of the axis of a rim and what it meets. If it is held there, only what turns the axis towards the normal tilts it, and a blow
-    /// by no more than its point comes along the normal: a coin that rolls in a circle goes around the normal and stays tilted.
+    /// The same of the axis of a rim and what it meets. If it is held there, a blow turns it by no more than the point moves: a coin that rolls
+    /// in a circle stays tilted.
     pub fn flat_at(&self, axis: &Vec3, touch: &Touch) -> f64 {
-        let line = touch.normal.cross(axis).try_normalize(FLAT);
-        let (Some(line), true) = (line, touch.gap < HELD * self.size) else {
+        if touch.gap >= HELD * self.size {
             return self.flat(axis);
-        };
-        let comes = (self.origin + self.turn.cross(&touch.point)).dot(&touch.normal);
-        (FLAT + TILTS * (self.turn.dot(&line).abs() + comes.abs() / self.size)).min(LYING)
+        }
+        let moved = (self.origin + self.turn.cross(&touch.point)).norm() / self.size;
+        (FLAT + TILTS * (self.turn.cross(axis).norm() + moved)).min(LYING)
     }
 
     /// Sine of the angle of an axis to a line of the other body below which they may come to be parallel.

@@ -35,14 +35,14 @@ impl Run {
         self.y[..n].iter().fold(0.0, |m, v| v.abs().max(m))
     }
 
-    /// Kinetic energy of the interval past and potential energy in its middle, J. Free fall keeps their sum exactly.
+    /// Kinetic energy of the interval past and potential energy at its end, J.
     pub fn energy(&self) -> f64 {
         let (m, poses) = (self.system.mechanism(), self.system.poses(&self.x));
         let each = m.bodies.iter().zip(&poses).zip(self.y.chunks_exact(6));
         each.map(|((b, p), v)| {
             let (v, w) = (crate::mechanism::vec3(v, 0), crate::mechanism::vec3(v, 3));
             0.5 * (b.mass * v.norm_squared() + w.dot(&(b.inertia * w)))
-                - b.mass * m.gravity.dot(&(p.x - v * (0.5 * self.h)))
+                - b.mass * m.gravity.dot(&p.x)
         })
         .sum()
     }
