@@ -11,9 +11,12 @@ const TILTS: f64 = 2.0;
 /// And the largest such sine, as that of the angle between axes below which they may come to be parallel: at more there is a third of
 /// a right angle left, and what turns by that in a step is met as it lies at the knot.
 pub(super) const LYING: f64 = 0.5;
-/// Gap below which a rim is held at the knot, in parts of the body's size: the blow has been.
-/// Exact motion that starts on the ground leaves it by the curvature of a step, 1e-4 of the size at a tenth of a radian a step.
+/// Gap below which a rim is held at the knot, in parts of the body's size: the blow has been. Exact motion that starts on the ground leaves it by the curvature of a step, 1e-4 of the size at a tenth of a radian a step.
 const HELD: f64 = 1e-3;
+
+/// Part of a body's speed below which the point that is met rolls. The velocity of an interval is that of its middle, and the point at the
+/// knot moves by half of the turn of the interval times that speed: 0.2 at 0.4 rad a step.
+const ROLLS: f64 = 0.25;
 
 /// How a body moves against another until the next knot.
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +38,13 @@ impl Sway {
         (FLAT + TILTS * tilts).min(LYING)
     }
 
-    /// The same of the axis of a rim and what it meets. If it is held there, a blow turns it by no more than the point moves: a coin that rolls
-    /// in a circle stays tilted.
+    /// The same of the axis of a rim and what it meets. If it is held there and rolls, a blow turns it by no more than the point moves: a coin that
+    /// rolls in a circle stays tilted.
     pub fn flat_at(&self, axis: &Vec3, touch: &Touch) -> f64 {
-        if touch.gap >= HELD * self.size {
+        let moved = (self.origin + self.turn.cross(&touch.point)).norm() / self.size;
+        if touch.gap >= HELD * self.size || moved >= ROLLS * self.moved.norm() {
             return self.flat(axis);
         }
-        let moved = (self.origin + self.turn.cross(&touch.point)).norm() / self.size;
         (FLAT + TILTS * (self.turn.cross(axis).norm() + moved)).min(LYING)
     }
 

@@ -81,7 +81,6 @@ fn one_cylinder_falls() {
         // a rim that rolls is smooth: energy errs with the step
         for (h, gained) in [(0.01, 0.03), (0.005, 0.015), (0.0025, 0.0075)] {
             let all = fall_at(h, m, 1, 40);
-            println!("{h} {all:?}");
             assert!(all.unsolved == 0 && all.gained < gained, "{h} {all:?}");
             assert!(all.deepest < 1e-9, "{h} {all:?}");
         }
