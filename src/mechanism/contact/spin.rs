@@ -27,7 +27,7 @@ impl Mechanism {
             !matches!(self.bodies[b].rotation, RotationLaw::Chord)
                 && motion(b).1.norm() * h > COARSE_TURN
         };
-        if !(0..self.bodies.len()).any(is_fast) {
+        if self.contacts.is_empty() || !(0..self.bodies.len()).any(is_fast) {
             return 0.0;
         }
         let goes_around = |c: &Contact, b: usize| {
