@@ -338,7 +338,8 @@ fn warn_of_no_contacts(model: &Model) {
     let grounds = m.half_spaces.iter().map(|h| &h.name);
     let terrain = m.colliders.iter().filter(|c| c.body.is_none());
     let mut grounds = grounds.chain(terrain.map(|c| &c.name));
-    if let (true, Some(ground)) = (m.contacts.is_empty(), grounds.next()) {
+    let is_bare = m.colliders.iter().all(|c| c.body.is_none());
+    if let (true, Some(ground)) = (is_bare, grounds.next()) {
         warn(format!(
             "nothing touches `{ground}`: no body has contacts; give those that are to touch it `contacts.hull = {{}}`, which takes their shape"
         ));

@@ -71,8 +71,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
         })
     }
 
-    /// Lets friction of what slides go with the sliding velocity. At the end of the path the cones leave `kappa/u0` beside it, and a
-    /// direction that turns it by an angle may be followed by the root of that alone. Does anything slide?
+    /// Lets friction of what slides follow the sliding velocity. At the end of the path the cone leaves friction only `kappa/u0` of room to
+    /// turn, so that steps towards another direction of sliding are cut short. Does anything slide?
     pub(super) fn slide_freely(&mut self, kappa: f64) -> bool {
         let each = self.step.contacts_mut().each(self.layout);
         each.fold(false, |any, (e, s, _)| e.slide_freely(s, kappa) || any)

@@ -31,8 +31,8 @@ const HALVED: usize = 15;
 /// iterations, and no less time.
 const STAYS: usize = 4;
 const STAYING: f64 = 0.3;
-/// Iterations that are given to friction that goes with sliding velocities, where the cones stopped a start: Newton's method then needs
-/// as few as from a solution nearby, or it goes round in circles.
+/// Iterations with friction that follows sliding, after the cones stopped a start. Newton's method needs fewer from nearby; with more it
+/// may cycle.
 const FREE: usize = 25;
 /// Least part of what gaps are off that products are led to: impulses `g/s` times that stay of the size of others.
 const BEHIND: f64 = 0.01;

@@ -374,7 +374,8 @@ pub struct Swing {
     pub bound: f64,
     /// Body that swings most.
     pub body: usize,
-    /// Fastest turn in the interval before, as far as rotation laws take turns for their chords, rad/s.
+    /// Fastest turn in the interval before, rad/s: of turns that a rotation law takes for their chords, and of spins about the normals of
+    /// contacts with friction.
     pub turn: f64,
 }
 
