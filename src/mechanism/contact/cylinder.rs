@@ -178,10 +178,10 @@ impl Met {
         }
     }
 
-    fn is_flat(&self, sway: &Sway) -> bool {
+    fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
         match self {
             Self::Crossing(_) => false,
-            Self::Ring(r) => r.is_flat(sway),
+            Self::Ring(r) => r.is_flat(sway, may_roll),
         }
     }
 }
@@ -396,10 +396,12 @@ impl Pair<'_> {
         {
             return;
         }
-        let flat = match self.nearer_rim(parts, &touch.normal) {
-            Some(nearer) => nearer.is_flat(self.sway),
-            None => met.is_flat(self.sway),
-        };
+        let may_roll = matches!(
+            parts,
+            [Part::Ring(_), Part::Face(_)] | [Part::Face(_), Part::Ring(_)]
+        );
+        let nearer = self.nearer_rim(parts, &touch.normal);
+        let flat = nearer.as_ref().unwrap_or(&met).is_flat(self.sway, may_roll);
         let carries = !flat && self.is_within(parts, &touch.point);
         out.add(Candidate {
             apart: self.apart(&touch.normal),
@@ -409,11 +411,11 @@ impl Pair<'_> {
         });
     }
 
-    /// What meets of the other rim of a cylinder, if that is nearer to a face or an end: it decides whether the cylinder comes to lie flat.
+    /// What meets of the other rim of a cylinder, if that is nearer to a face: it decides whether the cylinder comes to lie flat.
     fn nearer_rim(&self, mut parts: [Part; 2], n: &Vec3) -> Option<Met> {
         let side = match parts {
-            [Part::Ring(_), Part::Face(_) | Part::End(_)] => 0,
-            [Part::Face(_) | Part::End(_), Part::Ring(_)] => 1,
+            [Part::Ring(_), Part::Face(_)] => 0,
+            [Part::Face(_), Part::Ring(_)] => 1,
             _ => return None,
         };
         let (c, pose) = [(self.of.0, self.now.0), (self.of.1, self.now.1)][side];

@@ -429,7 +429,7 @@ impl Heights {
                 break;
             };
             let ring = self.rim(ground, own, *rim, poses);
-            if ring.is_flat(sway) {
+            if ring.is_flat(sway, true) {
                 return [Meeting::Apart; FACETS];
             }
             y = local(&ring.touch().point);

@@ -272,12 +272,16 @@ impl Ring {
         basis.tr_mul(&(self.hessian(n) * basis)) + Matrix2::identity() * w.dot(n)
     }
 
-    /// May a circle come to lie flat, its axis along the normal?
-    pub fn is_flat(&self, sway: &Sway) -> bool {
+    /// May a circle come to lie flat, its axis along the normal? If it `may_roll`, one that is held and rolls stays tilted.
+    pub fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
         let of = |side: usize| match self.parts[side].kind {
             Kind::Circle(r) if r > 0.0 => {
-                let (axis, touch) = (&self.axes[side], self.touch());
-                self.normal.cross(axis).norm() < sway.flat_at(axis, &touch)
+                let axis = &self.axes[side];
+                let flat = match may_roll {
+                    true => sway.flat_at(axis, &self.touch()),
+                    false => sway.flat(axis),
+                };
+                self.normal.cross(axis).norm() < flat
             }
             _ => false,
         };
