@@ -181,10 +181,11 @@ impl Quality {
         }
     }
 
-    /// The estimated time step, if the motion at it, or at up to twice of it, falls on as the estimate has it. `at` tells how far the end
-    /// moves between so many parts of a step, a power of two, and twice as many.
+    /// The estimated time step, if a simulation confirms it. The simulation divides each step by the largest power of two that is not beyond
+    /// the estimate, and again by twice that. `at(parts)` is the distance between the ends of the two motions; it must be as small as the
+    /// estimate predicts.
     ///
-    /// Errors of an unstable motion grow along it: what half and quarter of a step differ by need not fall on.
+    /// The errors of an unstable motion grow with time, so that they may stop falling below a quarter of the step.
     fn confirmed_step(&self, at: impl Fn(usize) -> Option<f64>) -> Option<f64> {
         let (fine, power) = self.estimated_step()?;
         let ratio = self.time_step / fine;

@@ -52,9 +52,9 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// A residual is rounding if so many iterations did not halve it and changed no velocity by more than the part `ROUNDING` of the largest.
-/// The contacts must be settled in these iterations; or all rows are solved, and the deviation of products was not halved either. An
-/// iteration of Newton's method doubles the number of correct digits; with a direction that is not refined it still gains some.
+/// A solve ends at rounding after `FLAT` iterations in which its residual did not halve and no velocity changed by more than
+/// `ROUNDING` times the largest. In addition, either no contact opened, closed, stuck or slid anew, or all rows were solved and the
+/// products did not come closer to the central path. Newton's method would have doubled the number of correct digits in each.
 const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,

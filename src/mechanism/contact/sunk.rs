@@ -8,8 +8,8 @@
 //!
 //! - the plane of the triangle, if the nearest point is in its interior and the ball is above that plane at the knot;
 //! - the triangle, if the nearest point is on its edge or corner and the normal there turns little within the step;
-//! - otherwise a plane through the edge or corner. Its normal is the one at the end of the step. If the ball is behind that plane at the
-//!   knot, as where it passes over a ridge, the normal is turned until the plane touches the ball at the knot.
+//! - otherwise a plane through the edge or corner. Its normal points from there to the ball's center at the end of the step. A ball that passes
+//!   over a ridge is behind this plane at the knot. The plane is then turned about the edge or corner until it touches the ball at the knot.
 //!
 //! A point meets the plane of the first triangle that its way goes through.
 

@@ -112,7 +112,7 @@ pub(super) fn fall(m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Fa
     fall_at(0.01, m, n, seeds)
 }
 
-/// The same with a time step of so many seconds.
+/// Drops `n` bodies from random poses, once for each seed, with the time step `h` in seconds.
 pub(super) fn fall_at(h: f64, m: impl Fn() -> MechanismBuilder, n: usize, seeds: u64) -> Falls {
     let mut out = Falls::default();
     for seed in 0..seeds {
