@@ -24,6 +24,7 @@ mod report;
 mod schema;
 mod simulate;
 mod solve;
+mod verdict;
 
 use clap::{Parser, Subcommand};
 use least_action::dynamics::request_stop;

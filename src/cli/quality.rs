@@ -1,11 +1,10 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
-use super::{finer_steps, report, warn};
+use super::{report, warn};
 use least_action::control::ClosedLoop;
-use least_action::dynamics::{Knot, KnotPoint, Observe, Step, StepError, StepFailure};
+use least_action::dynamics::{Observe, StepFailure};
 use least_action::format::Model;
-use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
-use least_action::integrator::{Controls, Mechanical, Substeps};
+use least_action::integrator::{Controls, Mechanical};
 use least_action::mechanism::Body;
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use least_action::spatial::Pose;
@@ -31,10 +30,6 @@ const FAR: f64 = 0.2;
 /// as many simulations; a smaller step is not named.
 const MOST_CONFIRMED: f64 = 64.0;
 
-/// `h omega` of a swing above which it is coarse, and from which on it is unstable.
-const COARSE: f64 = 1.0;
-const UNSTABLE: f64 = 2.0;
-
 /// How well a solution's discretization holds.
 pub struct Quality {
     balance: Balance,
@@ -54,7 +49,20 @@ pub struct Quality {
     /// Does a policy decide them?
     has_policy: bool,
     /// A time step that is small enough, confirmed by simulation, s; see [`Quality::confirmed_step`].
-    fine: Option<f64>,
+    fine: Result<f64, Unnamed>,
+}
+
+/// Why no time step is named that is small enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unnamed {
+    /// This one is, or smaller ones were not simulated.
+    Unknown,
+    /// The end hardly moves less at smaller steps, or moves too far for an estimate.
+    Erratic,
+    /// The estimate is below a [`MOST_CONFIRMED`]th of the time step.
+    TooSmall,
+    /// The motion at the estimate, s, is not as close as estimated, or cannot be simulated.
+    Unconfirmed(f64),
 }
 
 impl Quality {
@@ -108,7 +116,7 @@ impl Quality {
             controls,
             order,
             has_policy: model.policy.halved().is_some(),
-            fine: None,
+            fine: Err(Unnamed::Unknown),
         };
         out.fine = out.confirmed_step(|parts| match out.has_policy {
             true => halved_again(model, decided, parts),
@@ -127,7 +135,7 @@ impl Quality {
         value["half_step"] = match self.moved {
             Ok(Moved { far, turned, .. }) => json!({
                 "position": far, "orientation": turned,
-                "share": self.share(), "time_step": self.fine,
+                "share": self.share(), "time_step": self.fine.ok(),
             }),
             Err(_) => Value::Null,
         };
@@ -172,12 +180,19 @@ impl Quality {
     /// What to do about a coarse time step.
     fn advice(&self) -> String {
         let (h, percent) = (self.time_step, 100.0 * FINE);
-        match (self.fine, self.further) {
-            (Some(fine), _) => format!(
+        match self.fine {
+            Ok(fine) => format!(
                 "so the time step of {h} s is coarse; about {fine} s is needed for {percent} % with this plan (a plan that is solved again may need a smaller step)"
             ),
-            (None, Some(_)) => "and which time step is small enough is not known: the motion is unstable or its impacts move; play it back with feedback".to_owned(),
-            (None, None) => format!("so the time step of {h} s is coarse; take a smaller one"),
+            Err(Unnamed::Erratic) => "and which time step is small enough is not known: the motion is unstable or its impacts move; play it back with feedback".to_owned(),
+            Err(Unnamed::TooSmall) => format!(
+                "so the time step of {h} s is coarse; one below {:.0e} s is needed for {percent} %",
+                h / MOST_CONFIRMED
+            ),
+            Err(Unnamed::Unconfirmed(fine)) => format!(
+                "so the time step of {h} s is coarse; {fine} s would do if errors kept falling as they do here, but a simulation did not confirm it"
+            ),
+            Err(Unnamed::Unknown) => format!("so the time step of {h} s is coarse; take a smaller one"),
         }
     }
 
@@ -186,30 +201,37 @@ impl Quality {
     /// estimate predicts.
     ///
     /// The errors of an unstable motion grow with time, so that they may stop falling below a quarter of the step.
-    fn confirmed_step(&self, at: impl Fn(usize) -> Option<f64>) -> Option<f64> {
-        let (fine, power) = self.estimated_step()?;
+    fn confirmed_step(&self, at: impl Fn(usize) -> Option<f64>) -> Result<f64, Unnamed> {
+        let (Ok(Moved { distance: half, .. }), Some(quarter)) = (self.moved, self.further) else {
+            return Err(Unnamed::Unknown);
+        };
+        let quarter = quarter.distance;
+        let (fine, power) = self.estimated_step(half, quarter)?;
         let ratio = self.time_step / fine;
         if ratio > MOST_CONFIRMED {
-            return None;
+            return Err(Unnamed::TooSmall);
         }
         let parts = 1 << ratio.log2().floor() as usize;
         let distance = match parts {
-            1 => self.moved.ok()?.distance,
-            2 => self.further?.distance,
-            _ => at(parts)?,
+            1 => Some(half),
+            2 => Some(quarter),
+            _ => at(parts),
         };
-        let expected = distance / self.motion * (parts as f64 / ratio).powf(power);
-        (expected <= FINE).then_some(fine)
+        let is_close =
+            |distance: f64| distance / self.motion * (parts as f64 / ratio).powf(power) <= FINE;
+        match distance.is_some_and(is_close) {
+            true => Ok(fine),
+            false => Err(Unnamed::Unconfirmed(fine)),
+        }
     }
 
     /// The time step that is small enough if this one is not, rounded down to one digit, and the power with which the error falls: that
-    /// which is seen between half and quarter, at most `order`. None where it hardly falls, or the ends are far apart.
-    fn estimated_step(&self) -> Option<(f64, f64)> {
-        let share = self.share().filter(|s| *s > FINE)?;
-        let fall = self.moved.ok()?.distance / self.further?.distance;
-        let power = fall.log2().min(self.order);
+    /// which is seen between the distances at half and at quarter of the step, at most `order`.
+    fn estimated_step(&self, half: f64, quarter: f64) -> Result<(f64, f64), Unnamed> {
+        let share = half / self.motion;
+        let power = (half / quarter).log2().min(self.order);
         if power < LEAST_POWER || share > FAR {
-            return None;
+            return Err(Unnamed::Erratic);
         }
         let h = self.time_step * (FINE / share).powf(1.0 / power);
         let digit = 10f64.powf(h.log10().floor());
@@ -223,7 +245,7 @@ impl Quality {
             let count = self.duration / step;
             (count - count.round()).abs() < 1e-9 * count
         };
-        Some((below.find(divides).unwrap_or(round(largest)), power))
+        Ok((below.find(divides).unwrap_or(round(largest)), power))
     }
 }
 
@@ -244,73 +266,6 @@ pub fn warn_of_energy(balance: &Balance) {
             "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
         ));
     }
-}
-
-/// Warns where springs, and what is held under tension, swing too fast for the steps made.
-pub fn warn_of_swings(
-    model: &Model,
-    t: &Trajectory,
-    stats: &RolloutStats,
-) -> Result<(), StepError> {
-    let system = &model.system;
-    if stats.most_parts < MOST_PARTS && system.choice().substeps() == Substeps::Auto {
-        // they have as many parts as they ask for
-        return Ok(());
-    }
-    let mut w = system.work();
-    let mut swing = |at: &Knot, above: f64| {
-        // of the step before
-        let k = at.k;
-        let y = k.checked_sub(1).map_or(&[][..], |k| t.unknowns(k));
-        let before = KnotPoint {
-            y,
-            ..t.knot_point(at)
-        };
-        let weight = match k {
-            0 => at.h,
-            _ => {
-                let start = t.knot(k - 1);
-                0.5 * (start.h_prev + start.h)
-            }
-        };
-        system.swing(&before, weight, above, &mut w)
-    };
-    // the largest `h omega` of any step, as far as the bound and its ratio to what was last estimated tell
-    let (mut worst, mut ratio) = ((0.0, t.knot(0), 0.0), 1.0);
-    let mut at = t.knot(0);
-    for k in 0..t.steps() {
-        let h = at.h / system.parts_after(t.unknowns(k)) as f64;
-        let above = UNSTABLE / (h * f64::min(GROWTH * ratio, 1.0));
-        let seen = swing(&at, above)?;
-        if seen.bound > above {
-            ratio = seen.rate / seen.bound;
-        }
-        let size = h * ratio * seen.bound;
-        if size > worst.0 {
-            worst = (size, at, h);
-        }
-        at = t.knot_after(&at);
-    }
-    let (size, at, h) = worst;
-    if size <= COARSE {
-        return Ok(());
-    }
-    let (swing, time) = (swing(&at, 0.0)?, at.t);
-    let size = h * swing.rate;
-    if size > COARSE {
-        let body = &system.mechanism().bodies[swing.body].name;
-        let far = if size > UNSTABLE {
-            "unstable"
-        } else {
-            "coarse"
-        };
-        warn(format!(
-            "at t = {time:.3} s body `{body}` swings at {:.1} rad/s, under springs and what holds it, h omega = {size:.2}: results are {far} (coarse above 1, unstable from 2 on); take {}",
-            swing.rate,
-            finer_steps(model)
-        ));
-    }
-    Ok(())
 }
 
 /// How far bodies are from other poses.
@@ -449,4 +404,57 @@ fn apart(model: &Model, a: &Trajectory, b: &Trajectory) -> Moved {
         turned: m.turned.max(d.turned),
         distance: m.distance.max(d.distance),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A solution of 1 s in steps of 0.01 s whose end moves by these shares of its motion at half and at quarter of the step.
+    fn quality(half: f64, quarter: Option<f64>) -> Quality {
+        let moved = |distance| Moved {
+            distance,
+            ..Moved::default()
+        };
+        Quality {
+            balance: Balance::default(),
+            moved: Ok(moved(half)),
+            further: quarter.map(moved),
+            motion: 1.0,
+            time_step: 0.01,
+            duration: 1.0,
+            controls: "controls held",
+            order: 2.0,
+            has_policy: false,
+            fine: Err(Unnamed::Unknown),
+        }
+    }
+
+    /// A step is named where what is simulated there is as close as the fall of the errors leads to, else the reason.
+    #[test]
+    fn steps_are_named_that_a_simulation_confirms() {
+        let close = |parts: usize| Some(0.08 / (parts * parts) as f64);
+        let far = |_| Some(0.02);
+        let q = |half, quarter| quality(half, Some(quarter));
+        // second order from 8 %: 0.01/sqrt(8), rounded down to what divides a second
+        assert_eq!(
+            q(0.08, 0.02).confirmed_step(far),
+            Err(Unnamed::Unconfirmed(0.002))
+        );
+        assert_eq!(
+            q(0.08, 0.02).confirmed_step(|_| None),
+            Err(Unnamed::Unconfirmed(0.002))
+        );
+        assert_eq!(q(0.08, 0.02).confirmed_step(close), Ok(0.002));
+        // at quarter it is simulated already
+        assert_eq!(q(0.02, 0.005).confirmed_step(|_| None), Ok(0.005));
+        // errors that hardly fall, or are beyond a fifth of the motion, or fall so slowly that the step is below 1/64
+        assert_eq!(q(0.08, 0.07).confirmed_step(close), Err(Unnamed::Erratic));
+        assert_eq!(q(0.3, 0.07).confirmed_step(close), Err(Unnamed::Erratic));
+        assert_eq!(q(0.19, 0.116).confirmed_step(close), Err(Unnamed::TooSmall));
+        assert_eq!(
+            quality(0.08, None).confirmed_step(close),
+            Err(Unnamed::Unknown)
+        );
+    }
 }

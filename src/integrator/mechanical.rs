@@ -374,9 +374,10 @@ pub struct Swing {
     pub bound: f64,
     /// Body that swings most.
     pub body: usize,
-    /// Fastest turn in the interval before, rad/s: of turns that a rotation law takes for their chords, and of spins about the normals of
-    /// contacts with friction.
+    /// Fastest turn in the interval before that a rotation law takes for its chord, rad/s.
     pub turn: f64,
+    /// The body that spins fastest about the normal of a contact with friction, and its rate, rad/s.
+    pub spin: (usize, f64),
 }
 
 /// Size of a step's matrix.

@@ -208,7 +208,7 @@ impl Turning {
                 rate,
                 bound: rate,
                 body,
-                turn: 0.0,
+                ..Swing::default()
             });
             let scale = 1.0 / after.sqrt();
             for (d, v) in self.displacement.iter_mut().zip(&self.velocity) {
@@ -279,6 +279,6 @@ pub(super) fn bound(
         rate: square.sqrt(),
         bound: square.sqrt(),
         body,
-        turn: 0.0,
+        ..Swing::default()
     }
 }

@@ -575,3 +575,40 @@ fn springs_too_stiff_for_light_feet_fail() {
         }
     }
 }
+
+/// So it is where the foot stays loaded while the mass swings up: 1e5 N press it, and the mass starts 2 to 5 % below its equilibrium. It
+/// fails where it comes to lift the foot; below `h omega = 2` the same motion is done.
+#[test]
+fn springs_too_stiff_on_loaded_feet_fail() {
+    let folder = Folder::new("energy_loaded_unstable");
+    let (press, h) = (1e5, 0.005);
+    for (size, below, fails_at) in [
+        (1.9, 0.05, None),
+        (1.98, 0.05, None),
+        (2.05, 0.05, Some(8)),
+        (2.1, 0.02, Some(8)),
+    ] {
+        let stiffness = 8.0 * (size / h as f64).powi(2);
+        let leg = (press + 8.0 * 9.81) / stiffness * (1.0 + below);
+        let plain = pressed(0.005, &format!("stiffness = {stiffness:e}"), h);
+        let started = format!(
+            "[mechanism.actuators.press]\njoint = \"rail\"\nbounds = [-1e6, 1e6]\n\
+             [guess]\ncontrols = {{ press = {:e} }}\n\
+             [initial]\nleg = {{ coordinate = {leg:e} }}\nrail = {{ coordinate = {:e} }}\n",
+            -press,
+            0.53 - leg
+        );
+        let text = plain.replace("[initial]\nrail = { coordinate = 0.6 }\n", &started);
+        for integrator in BOTH {
+            let v = simulate(
+                &folder,
+                &text.replace("horizon = 0.6", "horizon = 0.05"),
+                &["--integrator", integrator, "--substeps", "1"],
+            );
+            let failed = v["failure"]["time"].as_f64();
+            let step = failed.map(|t| (t / h).round() as usize);
+            assert_eq!(step, fails_at, "{integrator}, h omega = {size}: {v:#}");
+            assert_eq!(is_done(&v), fails_at.is_none(), "{integrator}, {size}");
+        }
+    }
+}

@@ -99,6 +99,7 @@ impl<S: Mechanical> Mechanical for Composed<S> {
             rate: longest * found.rate,
             bound: longest * found.bound,
             turn: longest * found.turn,
+            spin: (found.spin.0, longest * found.spin.1),
             ..found
         })
     }

@@ -172,8 +172,9 @@ impl<S: Mechanical> Divided<S> {
             *ratio = swing.rate / swing.bound;
             rate = swing.rate;
         }
+        let turn = swing.turn.max(swing.spin.1);
         let mut n = 1;
-        while n < MOST && h * (rate / STABLE).max(swing.turn / COARSE_TURN) > n as f64 {
+        while n < MOST && h * (rate / STABLE).max(turn / COARSE_TURN) > n as f64 {
             n *= 2;
         }
         Ok(n)

@@ -29,14 +29,14 @@ impl Maximal {
             Some(impulses) => w.newton.trial[n..].copy_from_slice(impulses),
             None => w.newton.trial[n..].fill(0.0),
         }
-        let (_, chord) = w.model.largest_chord_turn(&w.knot.before, 1.0);
+        let (_, turn) = w.model.largest_chord_turn(&w.knot.before, 1.0);
         let (before, poses) = (&w.knot.before, &w.knot.poses);
         let spin = w.model.spin_on_contacts(poses, seen.at.h.abs(), |b| {
             (vec3(before, 6 * b), poses[b].r * vec3(before, 6 * b + 3))
         });
-        let turn = chord.max(spin);
         let bound = Swing {
             turn,
+            spin,
             ..self.bound(h, w)
         };
         if bound.rate <= above {
@@ -52,6 +52,7 @@ impl Maximal {
             Some(found) if found.rate <= bound.rate => Swing {
                 bound: bound.rate,
                 turn,
+                spin,
                 ..found
             },
             _ => bound,

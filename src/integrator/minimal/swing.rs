@@ -35,12 +35,11 @@ impl Minimal {
             self.push_forces(&at, seen.x, seen.u, w);
         }
         let turns = w.knot.iter().zip(&w.past);
-        let chord = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
+        let turn = swing::most(turns.map(|(k, to)| k.law.chord_turn(&to.omega, 1.0))).1;
         let spin = w.model.spin_on_contacts(&w.poses, seen.at.h.abs(), |b| {
             let to = &w.past[self.node_of[b]];
             (to.velocity, to.omega)
         });
-        let turn = chord.max(spin);
         let known = Step::dims(self).ny;
         match seen.y.get(known..).filter(|tensions| !tensions.is_empty()) {
             Some(tensions) => {
@@ -74,7 +73,11 @@ impl Minimal {
                 &mut w.scratch,
                 exerted,
             );
-            Swing { turn, ..found }
+            Swing {
+                turn,
+                spin,
+                ..found
+            }
         };
         if bound.rate <= above {
             return Ok(bound);
@@ -89,6 +92,7 @@ impl Minimal {
             Some(found) if found.rate <= bound.rate => Swing {
                 bound: bound.rate,
                 turn,
+                spin,
                 ..found
             },
             _ => bound,

@@ -14,21 +14,21 @@ const NEAR: f64 = 1e-3;
 const AROUND: f64 = 0.1;
 
 impl Mechanism {
-    /// Fastest spin about the normal of a contact with friction that may hold until the next knot, rad/s: of bodies that turn by more
-    /// than [`COARSE_TURN`] in an interval `h` and whose rotation law does not take that for its chord. `motion` has the velocity
-    /// of a body's center of mass and its angular velocity, world frame. A ball's contact does not go around with it.
+    /// Fastest spin about the normal of a contact with friction that may hold until the next knot: the body and its rate, rad/s. Those
+    /// count that turn by more than [`COARSE_TURN`] in an interval `h` and whose rotation law does not take that for its chord. `motion`
+    /// has the velocity of a body's center of mass and its angular velocity, world frame. A ball's contact does not go around with it.
     pub(crate) fn spin_on_contacts(
         &self,
         poses: &[Pose],
         h: f64,
         motion: impl Fn(usize) -> (Vec3, Vec3),
-    ) -> f64 {
+    ) -> (usize, f64) {
         let is_fast = |b: usize| {
             !matches!(self.bodies[b].rotation, RotationLaw::Chord)
                 && motion(b).1.norm() * h > COARSE_TURN
         };
         if self.contacts.is_empty() || !(0..self.bodies.len()).any(is_fast) {
-            return 0.0;
+            return (0, 0.0);
         }
         let goes_around = |c: &Contact, b: usize| {
             let is_ball = |i: usize| {
@@ -41,7 +41,7 @@ impl Mechanism {
                     Pair::Between { first, second, .. } => is_ball(first) || is_ball(second),
                 }
         };
-        let mut most = 0.0_f64;
+        let mut most = (0, 0.0);
         for c in self.contacts.iter().filter(|c| self.friction(c) > 0.0) {
             let ends = [c.parent, Some(c.child)];
             if !ends.into_iter().flatten().any(|b| goes_around(c, b)) {
@@ -58,8 +58,9 @@ impl Mechanism {
             for b in ends.into_iter().flatten().filter(|b| goes_around(c, *b)) {
                 let (w, arm) = (motion(b).1, touch.point - poses[b].x);
                 let across = w.cross(&arm).norm() / w.norm();
-                if gap < NEAR * arm.norm() && across > AROUND * arm.norm() {
-                    most = most.max(w.dot(&touch.normal).abs());
+                let spin = w.dot(&touch.normal).abs();
+                if gap < NEAR * arm.norm() && across > AROUND * arm.norm() && spin > most.1 {
+                    most = (b, spin);
                 }
             }
         }
@@ -71,25 +72,37 @@ impl Mechanism {
 mod tests {
     use crate::mechanism::contact::samples::{BOX, SPHERE};
     use crate::mechanism::{
-        BodySpec, ContactSpec, HalfSpaceSpec, MechanismBuilder, Rotation, Surface,
+        BodySpec, ContactSpec, HalfSpaceSpec, Hull, MechanismBuilder, Rotation, Surface,
     };
     use crate::spatial::{Pose, Vec3, exp};
 
-    /// What is flat and spins about the normal counts if it is near, a ball and what rolls do not.
+    /// What is flat and spins about the normal counts if it is near; a ball, what rolls, and the tip of a top do not.
     #[test]
     fn what_goes_around_on_a_plane_is_found() {
         let can = Surface::Cylinder {
             radius: 0.3,
             length: 0.5,
         };
+        let tip = [
+            [0.0, 0.0, -0.2],
+            [0.1, 0.0, 0.1],
+            [-0.1, 0.1, 0.1],
+            [-0.1, -0.1, 0.1],
+        ];
+        let top = Surface::Hull(Hull::new(&tip).expect("it spans a volume"));
         let (up, level) = (Vec3::z() * 200.0, Vec3::x() * 200.0);
-        for (shape, height, spin, found) in [
-            (BOX, 0.1, up, 200.0),
-            (BOX, 0.1, Vec3::z() * 20.0, 0.0),
-            (BOX, 0.2, up, 0.0),
-            (SPHERE, 0.13, up, 0.0),
-            (can.clone(), 0.25, up, 200.0),
-            (can, 0.25, level, 0.0),
+        let (upright, lying) = (Vec3::zeros(), Vec3::y() * std::f64::consts::FRAC_PI_2);
+        for (shape, turned, height, spin, found) in [
+            (BOX, upright, 0.1, up, 200.0),
+            (BOX, upright, 0.1, Vec3::z() * 20.0, 0.0),
+            (BOX, upright, 0.2, up, 0.0),
+            (SPHERE, upright, 0.13, up, 0.0),
+            (can.clone(), upright, 0.25, up, 200.0),
+            (can.clone(), upright, 0.25, level, 0.0),
+            // a wheel that rolls, and one that is turned about what it stands on
+            (can.clone(), lying, 0.3, level, 0.0),
+            (can, lying, 0.3, up, 200.0),
+            (top, upright, 0.2, up, 0.0),
         ] {
             let body = BodySpec::new(1.0)
                 .inertia([0.1; 3])
@@ -100,8 +113,8 @@ mod tests {
                 .body("a", body)
                 .half_space("ground", HalfSpaceSpec::default());
             let m = m.build().expect("valid");
-            let poses = [Pose::new(Vec3::z() * height, exp(&Vec3::zeros()))];
-            let spun = m.spin_on_contacts(&poses, 0.01, |_| (Vec3::zeros(), spin));
+            let poses = [Pose::new(Vec3::z() * height, exp(&turned))];
+            let (_, spun) = m.spin_on_contacts(&poses, 0.01, |_| (Vec3::zeros(), spin));
             assert!((spun - found).abs() < 1e-9, "{height} {spin}: {spun}");
         }
     }
