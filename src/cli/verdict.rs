@@ -7,6 +7,7 @@ use least_action::dynamics::{Knot, KnotPoint, Step, StepError, StepFailure};
 use least_action::format::Model;
 use least_action::integrator::divided::{GROWTH, MOST as MOST_PARTS};
 use least_action::integrator::{Mechanical, Substeps};
+use least_action::mechanism::COARSE_SPIN;
 use least_action::rollout::{Balance, Cause, RolloutStats, Trajectory, Unexplained};
 use least_action::spatial::{COARSE_TURN, RotationLaw};
 
@@ -196,8 +197,8 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
     };
     // the largest `h omega` of any step, as far as the bound and its ratio to what was last estimated tell
     let (mut worst, mut ratio) = ((0.0, t.knot(0), 0.0), 1.0);
-    // the largest turn of a body on a contact with friction, its time and the body
-    let mut spun = (COARSE_TURN, 0.0, None);
+    // the largest angle by which a contact goes around a body, its time and the body
+    let mut spun = (COARSE_SPIN, 0.0, None);
     let mut at = t.knot(0);
     for k in 0..t.steps() {
         let h = at.h / system.parts_after(t.unknowns(k)) as f64;
@@ -218,7 +219,7 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
     let bodies = &system.mechanism().bodies;
     if let (turn, time, Some(body)) = spun {
         warn(format!(
-            "at t = {time:.3} s body `{}` turns by {turn:.2} rad in a step about the normal of a contact with friction, whose torque is {:.0} % of what it should be (the cosine of half of the turn); take {}",
+            "at t = {time:.3} s a contact with friction goes around body `{}` by {turn:.2} rad in a step (coarse above {COARSE_SPIN}): friction has {:.0} % of its torque against a spin, and a rim that rolls may stop; take {}",
             bodies[body].name,
             100.0 * (0.5 * turn).cos().abs(),
             finer_steps(model)

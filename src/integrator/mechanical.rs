@@ -376,7 +376,7 @@ pub struct Swing {
     pub body: usize,
     /// Fastest turn in the interval before that a rotation law takes for its chord, rad/s.
     pub turn: f64,
-    /// The body that spins fastest about the normal of a contact with friction, and its rate, rad/s.
+    /// The body around which a contact with friction goes fastest, and the rate, rad/s.
     pub spin: (usize, f64),
 }
 

@@ -49,7 +49,7 @@ pub use check::{
     DerivativeError, check_constraint, check_potential, check_velocity_constraint, random_poses,
 };
 pub use contact::{
-    Collider, Contact, HalfSpace, Heights, Hull, Pair as ContactPair, Surface, Touch,
+    COARSE_SPIN, Collider, Contact, HalfSpace, Heights, Hull, Pair as ContactPair, Surface, Touch,
 };
 pub use coordinate::{Direction, Freedom};
 pub use describe_pairs::{FrictionPair, FrictionPairSpec};

@@ -191,7 +191,7 @@ fn fast_wheels_start() {
 }
 
 /// What spins fast on a contact with friction is warned of where steps are not divided: friction acts along the mean of both ends of a
-/// step. A ball has no edge that goes around.
+/// step. A ball has no edge that goes around. A coin that rolls in a circle is slow, and the point it rolls on goes around.
 #[test]
 fn fast_spins_on_friction_are_told() {
     let folder = Folder::new("simulate_spins");
@@ -205,9 +205,9 @@ fn fast_spins_on_friction_are_told() {
     };
     let (cube, ball) = ("box = [0.2, 0.2, 0.2]", "sphere = 0.1");
     for (shape, rate, friction, substeps, told) in [
-        (cube, 100.0, 0.5, "1", Some("turns by 1.0")),
+        (cube, 100.0, 0.5, "1", Some("around body `b` by 1.0")),
         (cube, 100.0, 0.5, "4", None),
-        (cube, 400.0, 0.5, "4", Some("turns by 1.0")),
+        (cube, 400.0, 0.5, "4", Some("around body `b` by 1.0")),
         (cube, 100.0, 0.5, "auto", None),
         (cube, 100.0, 0.0, "1", None),
         (cube, 30.0, 0.5, "1", None),
@@ -228,12 +228,33 @@ fn fast_spins_on_friction_are_told() {
             assert_eq!(v["status"], "done", "{what}");
             let warnings = v["warnings"].to_string();
             match told {
-                Some(told) => assert!(
-                    warnings.contains(told) && warnings.contains("body `b`"),
-                    "{what}: {warnings}"
-                ),
-                None => assert!(!warnings.contains("turns by"), "{what}: {warnings}"),
+                Some(told) => assert!(warnings.contains(told), "{what}: {warnings}"),
+                None => assert!(!warnings.contains("goes around"), "{what}: {warnings}"),
             }
         }
     }
+}
+
+/// A step that is too long advises substeps, and not automatic ones, which `direct` refuses.
+#[test]
+fn steps_of_direct_advise_what_it_takes() {
+    let folder = Folder::new("simulate_direct");
+    folder.write(
+        "fast.toml",
+        "time_step = 0.1\nhorizon = 1.0\n[mechanism]\ngravity = [0, 0, 0]\n\
+         [mechanism.bodies.b]\nmass = 1.0\ninertia = [1.0, 2.0, 3.0]\nfree = true\n\
+         [mechanism.actuators.push]\nbody = \"b\"\nforce = [1.0, 0.0, 0.0]\nbounds = [-1.0, 1.0]\n\
+         [initial]\nb = { angular_velocity = [9.3, 5.6, 30.8] }\n[method]\nname = \"direct\"\n\
+         [[constraints]]\nquantity = { position = { body = \"b\", axis = \"x\" } }\nequals = 0.1\n",
+    );
+    let run = folder.run(&["solve", "fast.toml"]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(
+        run.err
+            .contains("body `b`: the body turns too fast for its step")
+            && run.err.contains("take a smaller time step, or substeps")
+            && !run.err.contains("auto"),
+        "{}",
+        run.err
+    );
 }

@@ -180,6 +180,73 @@ fn a_tilted_coin_rolls_in_a_circle() {
     }
 }
 
+/// Coins of 5 cm, 0.2 kg, that roll in small circles and go around by 0.4 to 0.6 rad in a step: their balance of angular momentum gives the rate.
+/// Automatic substeps keep the lowest point near; with one step the coin would lie flat after 0.4 s, and that is told.
+#[test]
+fn coins_that_go_around_fast_keep_rolling() {
+    let folder = Folder::new("contacts_coins");
+    let (radius, length, mass, gravity) = (0.05_f64, 0.005_f64, 0.2_f64, 9.81_f64);
+    let across = mass * (3.0 * radius * radius + length * length) / 12.0;
+    let along = 0.5 * mass * radius * radius;
+    let half_space = "[mechanism.half_spaces.floor]\n";
+    let slab = "[mechanism.terrain.floor]\nshape = { box = [9.0, 9.0, 0.2] }\nposition = [0.0, 0.0, -0.1]\nfriction = 2.5\n";
+    for (tilt, circle, h) in [
+        (0.35_f64, 0.0, 0.01),
+        (0.5, 0.0, 0.01),
+        (0.2, 0.01, 0.01),
+        (0.2, 0.01, 0.015),
+        (0.06, 0.0, 0.01),
+    ] {
+        let (sin, cos) = tilt.sin_cos();
+        // from the center to the lowest point; the circle of the center is at x, the axis in the plane of x and z
+        let (x, z) = (
+            -0.5 * length * sin + radius * cos,
+            -0.5 * length * cos - radius * sin,
+        );
+        // of the spin about the axis, by the rate of the circle: the lowest point is at rest
+        let spin = -(circle + x) / (cos * x - sin * z);
+        let w = [spin * sin, 0.0, 1.0 + spin * cos];
+        let about = w[0] * sin + w[2] * cos;
+        let level = along * about * sin + across * (w[0] - about * sin) + mass * z * circle;
+        let rate = (-mass * gravity * x / level).sqrt();
+        let body = [
+            rate * (cos * w[0] - sin * w[2]),
+            rate * (sin * w[0] + cos * w[2]),
+        ];
+        for ground in [half_space, slab] {
+            folder.write(
+                "coin.toml",
+                &format!(
+                    "time_step = {h:?}\nhorizon = 0.45\n{ground}[mechanism.bodies.coin]\nmass = {mass:?}\nfree = true\n\
+                     shape = {{ cylinder = {{ radius = {radius:?}, length = {length:?} }} }}\ncontacts.hull = {{ friction = 2.5 }}\n\
+                     [initial.coin]\nposition = [{circle:?}, 0.0, {:?}]\norientation = {{ rpy = [0.0, {tilt:?}, 0.0] }}\n\
+                     velocity = [0.0, {:?}, 0.0]\nangular_velocity = [{:?}, 0.0, {:?}]\n",
+                    1e-12 - z,
+                    rate * circle,
+                    body[0],
+                    body[1],
+                ),
+            );
+            for integrator in BOTH {
+                let run = |substeps: &str| {
+                    let args = ["simulate", "coin.toml", "--json", "--substeps", substeps];
+                    folder.json(&[&args[..], &["--integrator", integrator]].concat())
+                };
+                let v = run("auto");
+                let what = format!("{tilt} {circle} {h} {integrator} {ground}: {rate} rad/s");
+                assert_eq!(v["status"], "done", "{what}");
+                let share = number(&v, "energy_final") / number(&v, "energy_initial");
+                assert!((share - 1.0).abs() < 1e-3, "{what}: {share}");
+                let warnings = run("1")["warnings"].to_string();
+                assert!(
+                    warnings.contains("goes around body `coin`"),
+                    "{what}: {warnings}"
+                );
+            }
+        }
+    }
+}
+
 /// A disc that lies flat and spins, by the torque `mu m g r` of its rim.
 #[test]
 fn friction_slows_discs_that_spin_fast() {

@@ -4,8 +4,8 @@
 //! `omega` is stable while `h omega < 2`. Under a tension `F` a light body on an arm `r` swings at `sqrt(F r/J)`, far above
 //! what one would expect of the mechanism. Before a step the fastest swing is bounded, and estimated where the bound
 //! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
-//! power of two, for which `h omega` of a part is below one, and no body turns by more than [`COARSE_TURN`] that its rotation law
-//! takes for its chord. One that fails is made again with twice as many, up to
+//! power of two, for which `h omega` of a part is below one, no body turns by more than [`COARSE_TURN`] that its rotation law
+//! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
 //! [`MOST`].
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
@@ -26,6 +26,7 @@ use crate::dynamics::{
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
     Stored, model_by_pushes,
 };
+use crate::mechanism::COARSE_SPIN;
 use crate::spatial::COARSE_TURN;
 use nalgebra::DMatrix;
 
@@ -172,9 +173,9 @@ impl<S: Mechanical> Divided<S> {
             *ratio = swing.rate / swing.bound;
             rate = swing.rate;
         }
-        let turn = swing.turn.max(swing.spin.1);
+        let turns = (swing.turn / COARSE_TURN).max(swing.spin.1 / COARSE_SPIN);
         let mut n = 1;
-        while n < MOST && h * (rate / STABLE).max(turn / COARSE_TURN) > n as f64 {
+        while n < MOST && h * (rate / STABLE).max(turns) > n as f64 {
             n *= 2;
         }
         Ok(n)

@@ -60,6 +60,7 @@ pub(crate) use frame::{
 use heights::FACETS;
 pub use heights::Heights;
 pub use polytope::Hull;
+pub use spin::COARSE_SPIN;
 
 pub(crate) use meeting::{Meeting, TURN};
 

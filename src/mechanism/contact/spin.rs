@@ -1,22 +1,32 @@
-//! How fast bodies spin about the normals of what they slide on.
+//! How fast contacts go around on bodies: by their spin about the normal, and around rims.
 //!
 //! A step's friction goes with the mean of the sliding velocities at both of its ends, `1/2 (B(z) + B(z+)) V+`. A point that turns about the
 //! normal by `a` within the step slides along a direction that is `a/2` ahead, and its torque is `cos(a/2)` of what it should be.
 //! Rotation laws that are exact for spins let bodies turn by radians within a step; where they slide the step has to be finer.
+//!
+//! A coin that rolls in a circle meets the ground at points that go around its rim. A step has the point of its start and those opposite:
+//! it has to be finer where the point goes far within it, however slow the coin turns.
 
-use super::{Contact, Pair, Surface};
+use super::{Collider, Pair, Surface};
 use crate::mechanism::Mechanism;
-use crate::spatial::{COARSE_TURN, Pose, RotationLaw, Vec3};
+use crate::spatial::{Pose, RotationLaw, Vec3};
 
+/// Angle by which a contact may go around in a step, rad: friction has 98.5 % of its torque there, and rims that roll are told from those
+/// that a blow turns flat (they are not from 0.4 on).
+pub const COARSE_SPIN: f64 = 0.35;
 /// Gap at the next knot below which a contact may hold, in parts of its distance from the center of mass.
 const NEAR: f64 = 1e-3;
 /// Sine of the angle at a body's center between its spin and a contact above which the contact goes around: the tip of a top stays.
 const AROUND: f64 = 0.1;
+/// Sine of the tilt above which the lowest point of a rim is one: a coin that lies flat has none, and its trembling is no motion of it.
+const TILTED: f64 = 1e-2;
 
 impl Mechanism {
-    /// Fastest spin about the normal of a contact with friction that may hold until the next knot: the body and its rate, rad/s. Those
-    /// count that turn by more than [`COARSE_TURN`] in an interval `h` and whose rotation law does not take that for its chord. `motion`
-    /// has the velocity of a body's center of mass and its angular velocity, world frame. A ball's contact does not go around with it.
+    /// Fastest rate at which a contact with friction that may hold until the next knot goes around on a body: the body and the rate,
+    /// rad/s. It is the spin about the normal of bodies that turn by more than [`COARSE_SPIN`] in an interval `h` and whose rotation law
+    /// does not take that for its chord, or the rate of the lowest point of a cylinder's rim, of the cylinder's axis `e` about the
+    /// normal `n`: `(w.n - (w.e) (e.n)) / (1 - (e.n)^2)`. `motion` has the velocity of a body's center of mass and its angular
+    /// velocity, world frame. A ball's contact does not go around with it.
     pub(crate) fn spin_on_contacts(
         &self,
         poses: &[Pose],
@@ -25,46 +35,64 @@ impl Mechanism {
     ) -> (usize, f64) {
         let is_fast = |b: usize| {
             !matches!(self.bodies[b].rotation, RotationLaw::Chord)
-                && motion(b).1.norm() * h > COARSE_TURN
-        };
-        if self.contacts.is_empty() || !(0..self.bodies.len()).any(is_fast) {
-            return (0, 0.0);
-        }
-        let goes_around = |c: &Contact, b: usize| {
-            let is_ball = |i: usize| {
-                let own = &self.colliders[i];
-                own.body == Some(b) && matches!(own.surface, Surface::Sphere(_))
-            };
-            is_fast(b)
-                && !match c.pair {
-                    Pair::Ground { collider, .. } => is_ball(collider),
-                    Pair::Between { first, second, .. } => is_ball(first) || is_ball(second),
-                }
+                && motion(b).1.norm() * h > COARSE_SPIN
         };
         let mut most = (0, 0.0);
         for c in self.contacts.iter().filter(|c| self.friction(c) > 0.0) {
-            let ends = [c.parent, Some(c.child)];
-            if !ends.into_iter().flatten().any(|b| goes_around(c, b)) {
+            let colliders = match c.pair {
+                Pair::Ground { collider, .. } => [None, Some(collider)],
+                Pair::Between { first, second, .. } => [Some(first), Some(second)],
+            };
+            let colliders = colliders.map(|i| i.map(|i| &self.colliders[i]));
+            let is_ball = |own: &Collider| matches!(own.surface, Surface::Sphere(_));
+            // of a rolling ball's contact no direction is kept
+            let may_spin = !colliders.into_iter().flatten().any(is_ball);
+            let is_rim = |own: &Collider| matches!(own.surface, Surface::Cylinder { .. });
+            let owners = colliders.into_iter().flatten();
+            let mut going = owners
+                .filter_map(|own| Some((own, own.body?)))
+                .filter(|&(own, b)| is_rim(own) || may_spin && is_fast(b))
+                .peekable();
+            if going.peek().is_none() {
                 continue;
             }
             let touch = self.touch(c, poses);
-            let [from, to] = ends.map(|b| {
+            let [from, to] = [c.parent, Some(c.child)].map(|b| {
                 b.map_or_else(Vec3::zeros, |b| {
                     let (v, w) = motion(b);
                     v + w.cross(&(touch.point - poses[b].x))
                 })
             });
             let gap = touch.gap + h * touch.normal.dot(&(to - from));
-            for b in ends.into_iter().flatten().filter(|b| goes_around(c, *b)) {
+            for (own, b) in going {
                 let (w, arm) = (motion(b).1, touch.point - poses[b].x);
-                let across = w.cross(&arm).norm() / w.norm();
-                let spin = w.dot(&touch.normal).abs();
-                if gap < NEAR * arm.norm() && across > AROUND * arm.norm() && spin > most.1 {
-                    most = (b, spin);
+                if gap >= NEAR * arm.norm() {
+                    continue;
+                }
+                let mut rate = 0.0;
+                if may_spin && is_fast(b) && w.cross(&arm).norm() > AROUND * w.norm() * arm.norm() {
+                    rate = w.dot(&touch.normal).abs();
+                }
+                if is_rim(own) {
+                    let axis = poses[b].r * own.orientation.column(2);
+                    rate = rate.max(rim_rate(&axis, &touch.normal, &w));
+                }
+                if rate > most.1 {
+                    most = (b, rate);
                 }
             }
         }
         most
+    }
+}
+
+/// Rate at which the lowest point of a rim goes around the normal, rad/s.
+fn rim_rate(axis: &Vec3, normal: &Vec3, w: &Vec3) -> f64 {
+    let along = axis.dot(normal);
+    let tilt = 1.0 - along * along;
+    match tilt > TILTED * TILTED {
+        true => ((w.dot(normal) - w.dot(axis) * along) / tilt).abs(),
+        false => 0.0,
     }
 }
 
@@ -91,6 +119,10 @@ mod tests {
         ];
         let top = Surface::Hull(Hull::new(&tip).expect("it spans a volume"));
         let (up, level) = (Vec3::z() * 200.0, Vec3::x() * 200.0);
+        // its sine is 0.28
+        let tilted = Vec3::x() * 0.28_f64.asin();
+        let axis = exp(&tilted) * Vec3::z();
+        let coin = can.clone();
         let (upright, lying) = (Vec3::zeros(), Vec3::y() * std::f64::consts::FRAC_PI_2);
         for (shape, turned, height, spin, found) in [
             (BOX, upright, 0.1, up, 200.0),
@@ -103,6 +135,15 @@ mod tests {
             (can.clone(), lying, 0.3, level, 0.0),
             (can, lying, 0.3, up, 200.0),
             (top, upright, 0.2, up, 0.0),
+            // a tilted rim goes around with its axis, and not with the spin about it
+            (
+                coin.clone(),
+                tilted,
+                0.25 * 0.96 + 0.3 * 0.28,
+                Vec3::z() * 20.0,
+                20.0,
+            ),
+            (coin, tilted, 0.25 * 0.96 + 0.3 * 0.28, axis * 20.0, 0.0),
         ] {
             let body = BodySpec::new(1.0)
                 .inertia([0.1; 3])
