@@ -1,7 +1,6 @@
 //! What is tried at a step, one after the other: to stay as before, starts from the step before and from forces, and curves around what
 //! stopped them.
 
-use super::interior::PART;
 use super::start::Cold;
 use super::{Failed, NewtonSystem, Solver};
 
@@ -37,7 +36,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
         // what bounces does not go on as before
-        if warm && !self.layout.elastic && self.stay(y, kappa)? {
+        if warm && !self.layout.elastic && self.stay(y, kappa)? && self.refuse_thrown().is_ok() {
             return Ok(());
         }
         let mut failed = None;
@@ -56,7 +55,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 Some(from) if self.cold_start(from, 1.0) => {}
                 Some(_) => continue,
             }
-            match self.follow(kappa, PART) {
+            match self.follow_motion(kappa) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.may_retry() => failed = Some(error),
                 Err(error) => return Err(error.after(failed)),
@@ -65,10 +64,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
         self.stats.restarts += 1;
         // the last start says most of why
-        self.go_around(kappa).map_err(|error| match failed {
-            Some(first) if error.may_retry() => first,
-            _ => error.after(failed),
-        })
+        let solved = self.go_around(kappa);
+        solved
+            .and_then(|()| self.refuse_thrown())
+            .map_err(|error| match failed {
+                Some(first) if error.may_retry() => first,
+                _ => error.after(failed),
+            })
     }
 
     /// Lets friction of what slides follow the sliding velocity. At the end of the path the cone leaves friction only `kappa/u0` of room to

@@ -177,8 +177,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
                 // shorter steps are tried before an overlap is accepted
-                Err(error) if error.failure == StepFailure::Budget && is_limited => {
-                    return Err(error);
+                Err(error) if is_limited => {
+                    return Err(Failed {
+                        failure: StepFailure::Budget,
+                        ..error
+                    });
                 }
                 Err(_) => return self.hold_again(y, warm, spent),
             }

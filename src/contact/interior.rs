@@ -190,10 +190,16 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let kappa = self.step.contacts().kappa;
         self.step.evaluate();
         self.warm(false, kappa);
-        match self.follow(kappa, PART) {
+        match self.follow_motion(kappa) {
             Err(error) if error.may_retry() => self.solve_path(&[], false),
             done => done,
         }
+    }
+
+    /// [`Solver::follow`] from a start; a solution that is none of the motion is not taken.
+    pub(super) fn follow_motion(&mut self, kappa: f64) -> Result<(), Failed> {
+        self.follow(kappa, PART)?;
+        self.refuse_thrown()
     }
 
     /// Counts an iteration of the step; fails where it may take no more.

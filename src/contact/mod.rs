@@ -100,6 +100,7 @@ mod pyramid;
 mod reaction;
 mod refine;
 mod start;
+mod thrown;
 mod unsolved;
 mod work;
 

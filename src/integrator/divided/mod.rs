@@ -75,8 +75,11 @@ pub struct DividedWork<W> {
 
 /// May a step that failed so be solved in parts?
 fn may_divide(failure: StepFailure) -> bool {
-    use StepFailure::{Branch, Budget, Domain, NotConverged, Singular};
-    matches!(failure, Branch | Domain | NotConverged | Singular | Budget)
+    use StepFailure::{Branch, Budget, Domain, Energy, NotConverged, Singular};
+    matches!(
+        failure,
+        Branch | Domain | Energy | NotConverged | Singular | Budget
+    )
 }
 
 /// May a step have failed so because its iterations were limited? One that a body's turn stopped before reports that.
