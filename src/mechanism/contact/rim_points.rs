@@ -106,7 +106,7 @@ impl Mechanism {
                         .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
                         .map(|_| (2, first, second, ball));
                 }
-                (between::has_rims(of) || has_corners(of)).then_some((1, first, second, 0))
+                (between::is_exchanged(of) || has_corners(of)).then_some((1, first, second, 0))
             }
         };
         let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));
@@ -168,7 +168,7 @@ impl Mechanism {
                     let ball = half_space::ball(of.1, feature / FACETS)?;
                     return heights.sunk(of.0, &ball, &taken, ([now, end], below));
                 }
-                match between::has_rims(of) {
+                match between::is_exchanged(of) {
                     true => Unheld::find(of, taken, (now, end), below),
                     false => lowest_of(of, &taken, end, below),
                 }
@@ -182,7 +182,7 @@ impl Mechanism {
             return true;
         };
         let (of, poses) = self.sides((first, second), poses);
-        !between::has_rims(of) || Unheld::depth(of, poses) > below
+        !between::is_exchanged(of) || Unheld::depth(of, poses) > below
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
@@ -214,6 +214,7 @@ impl Mechanism {
             Meeting::RimOnFace { side, face, .. } => {
                 side < 2 && face < counts[1 - usize::from(side)][1]
             }
+            Meeting::Edges { edges: [a, b], .. } => a < counts[0][2] && b < counts[1][2],
             Meeting::Parts(parts) => parts.iter().zip(counts).all(|(part, n)| match *part {
                 Part::Vertex(k) => k < n[0],
                 Part::Face(k) => k < n[1],
@@ -234,7 +235,7 @@ impl Mechanism {
         let of = (&self.colliders[first], &self.colliders[second]);
         matches!(of.0.surface, Surface::Heights(_))
             || *old == Meeting::Apart
-            || between::has_rims(of)
+            || between::is_exchanged(of)
             || corner_on_face(of, old) == corner_on_face(of, new)
     }
 }
