@@ -1,5 +1,5 @@
 //! Points fixed on the rims of cylinders, and the contacts of which they may be exchanged within a step. Vertices of hulls that have many are
-//! exchanged in the same way, on half-spaces ([`corners`]) and on faces.
+//! exchanged in the same way, on half-spaces ([`corners`]) and on faces, and so are vertices, faces and edges of other polytopes ([`Unheld`]).
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
@@ -82,7 +82,8 @@ fn lowest_of(
 
 impl Mechanism {
     /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, of every hull
-    /// of many vertices with every half-space and with what has faces, those of every ball with every height field, and of every pair of a cylinder and what has faces.
+    /// of many vertices with every half-space and with what has faces, those of every ball with every height field, and of every pair of
+    /// cylinders and what has faces.
     pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
         let group = |c: &Contact| match c.pair {
             Pair::Ground {
@@ -176,13 +177,18 @@ impl Mechanism {
         }
     }
 
-    /// Do the bodies of a contact between a cylinder and what has faces overlap by more than `below` (m)? Of others it is not asked.
+    /// Do the bodies of a contact overlap by more than `below` (m)? Of those whose depth is not known it is not asked.
     pub(crate) fn overlaps(&self, c: &Contact, poses: &[Pose], below: f64) -> bool {
+        self.depth(c, poses).is_none_or(|depth| depth > below)
+    }
+
+    /// How deep two cylinders or polytopes overlap, m: at a place where their gap is negative one may be below the other, but beside it.
+    pub(super) fn depth(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
         let Pair::Between { first, second, .. } = c.pair else {
-            return true;
+            return None;
         };
         let (of, poses) = self.sides((first, second), poses);
-        !between::is_exchanged(of) || Unheld::depth(of, poses) > below
+        between::is_exchanged(of).then(|| Unheld::depth(of, poses))
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
