@@ -93,6 +93,9 @@ pub(super) fn along_absolute(v: &[f64], parent: Option<usize>, child: usize, row
 /// Overlap, m, that is pushed out in one step: with 1 cm/s in one of 0.01 s. It is far above what resting bodies have, so
 /// that derivatives there see one law.
 pub(super) const OVERLAP: f64 = 1e-4;
+/// Depth, m, of a place of bodies that overlap by less, from which on it is beside them: what solids that lie level to each other differ by is
+/// smaller.
+const BESIDE: f64 = 1e-6;
 /// Part of what is deeper that a step leaves.
 const LEFT: f64 = 0.9;
 
@@ -213,6 +216,15 @@ impl Layout {
                     };
                     e.found = m.meeting_of(contact, w.poses, &ahead, &mut search);
                     e.set_meeting(w, contact, e.found, floor);
+                    // what is found for the end of a step may be beside the bodies at the knot, below the other but not in it: what
+                    // overlaps at the end is exchanged
+                    if !self.elastic
+                        && e.here.gap < -BESIDE
+                        && !m.overlaps(contact, w.poses, BESIDE)
+                    {
+                        e.found = Meeting::Apart;
+                        e.set_meeting(w, contact, e.found, floor);
+                    }
                 }
                 Source::Friction(j, i) => {
                     let joint = &m.joints[j];

@@ -10,6 +10,9 @@
 //! A hull of many vertices above a plane is the same with finitely many `phi_t`: a step holds some of its lowest vertices, and one that the
 //! solution leaves below the plane becomes a contact.
 //!
+//! Of two bodies with faces, edges or rims it is a semi-infinite program of normals: bodies that no normal of two parts of theirs separates
+//! overlap, and the parts that separate them best become a contact.
+//!
 //! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
 
 use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, View};

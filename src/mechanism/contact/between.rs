@@ -85,9 +85,13 @@ fn has_cylinder(of: Sides) -> bool {
     (is_cylinder(of.0) || is_cylinder(of.1)) && edgy(of.0) && edgy(of.1)
 }
 
-/// May an end of a cylinder come to lie on a face, or on an end, of the other?
-pub(super) fn has_rims(of: Sides) -> bool {
+/// Is what of the two overlaps at the end of a step searched for along all normals of two parts of theirs ([`unheld`](super::unheld))? Of
+/// hulls of many vertices it is the lowest vertex above a face.
+#[inline]
+pub(super) fn is_exchanged(of: Sides) -> bool {
+    let are_polytopes = is_polytope(of.0) && is_polytope(of.1);
     has_cylinder(of) && capsule(of).is_none()
+        || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
 }
 
 /// The slots of a supported pair: the names of the features of the first and the second, and their arms from the centers of mass in

@@ -37,6 +37,38 @@ fn near(a: &Solid, b: &Solid, at: &Relative) -> [Vec3; 2] {
     [at.0.tr_mul(&(own - at.1)), to_a(other)]
 }
 
+/// The arc between the normals of the faces at an edge, in the frame of another solid.
+pub(super) struct Arc {
+    ends: [Vec3; 2],
+    turn: Vec3,
+}
+
+impl Arc {
+    #[inline]
+    pub fn new(a: &Solid, edge: usize, at: &Relative) -> Self {
+        let e = &a.of.edges[edge];
+        Self {
+            ends: e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal)),
+            turn: at.0.tr_mul(&e.turn),
+        }
+    }
+
+    /// Does it cross that of an edge of the other solid, mirrored? Else the edges' common normal is none of a face of the difference of the
+    /// solids, and another one separates them better.
+    #[inline]
+    pub fn crosses(&self, b: &Solid, edge: usize) -> bool {
+        let o = &b.of.edges[edge];
+        let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
+        let (cba, dba) = (r.dot(&self.turn), s.dot(&self.turn));
+        if cba * dba >= 0.0 {
+            return false;
+        }
+        let [p, q] = self.ends;
+        let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
+        adc * bdc < 0.0 && cba * bdc > 0.0
+    }
+}
+
 /// Two edges whose common normal separates the solids by more than `least`, and by how much: those that do best of all that cross.
 pub(super) fn separating_edges(
     a: &Solid,
@@ -48,21 +80,13 @@ pub(super) fn separating_edges(
     let (mut best, mut most) = (None, least);
     let [of_a, of_b] = near(a, b, at);
     let rounding = ROUNDING * a.reach().min(b.reach());
-    for (i, e) in a.of.edges.iter().enumerate() {
+    for i in 0..a.of.edges.len() {
         if above(a, i, &of_b) < most - rounding {
             continue;
         }
-        let [p, q] = e.faces.map(|f| at.0.tr_mul(&a.of.faces[f].normal));
-        let turn = at.0.tr_mul(&e.turn);
-        for (k, o) in b.of.edges.iter().enumerate() {
-            // do the arcs between the normals cross, those of the second mirrored?
-            let [r, s] = o.faces.map(|f| -b.of.faces[f].normal);
-            let (cba, dba) = (r.dot(&turn), s.dot(&turn));
-            if cba * dba >= 0.0 {
-                continue;
-            }
-            let (adc, bdc) = (p.dot(&o.turn), q.dot(&o.turn));
-            if adc * bdc >= 0.0 || cba * bdc <= 0.0 {
+        let arc = Arc::new(a, i, at);
+        for k in 0..b.of.edges.len() {
+            if !arc.crosses(b, k) {
                 continue;
             }
             if above(b, k, &of_a) < most - rounding {
@@ -110,6 +134,14 @@ fn crossing(a: &Solid, b: &Solid, at: &Relative, [i, k]: [usize; 2]) -> Option<(
     let against = cross.dot(&(p - a.of.inside)) < 0.0;
     let apart = cross.dot(&span) / square.sqrt();
     Some((against, if against { -apart } else { apart }))
+}
+
+/// Is the normal of two edges out of the first solid against the product of their directions? None if they are parallel.
+pub(super) fn is_against(a: &Solid, b: &Solid, at: &Relative, edges: [usize; 2]) -> Option<bool> {
+    let ((p, u, _), (_, v, _)) = (a.local_edge(edges[0]), b.local_edge(edges[1]));
+    let cross = u.cross(&(at.0 * v));
+    let is_crossing = cross.norm_squared() > PARALLEL * PARALLEL;
+    is_crossing.then(|| cross.dot(&(p - a.of.inside)) < 0.0)
 }
 
 /// Gap of two edges on the side of the first that `against` says, with the second solid so placed, m; none if they are parallel.

@@ -179,6 +179,16 @@ impl Meeting {
             Self::Parts([p, q]) => {
                 (p.bits().zip(q.bits())).map_or(-1.0, |(p, q)| -2.0 - 2.0 * (p + q * PARTS) as f64)
             }
+            Self::Edges {
+                edges: [a, b],
+                against,
+            } => match [a, b].map(|edge| Part::Edge(edge).bits()) {
+                [Some(p), Some(q)] => {
+                    let p = p + INDEX as u64 * (CROSSING + u64::from(against));
+                    -2.0 - 2.0 * (p + q * PARTS) as f64
+                }
+                _ => -1.0,
+            },
             Self::Vertex { side, vertex, face } => {
                 let bits = side + 2 * (vertex.min(INDEX - 1) + INDEX * face.min(INDEX - 1));
                 -3.0 - 2.0 * bits as f64
@@ -254,9 +264,17 @@ impl Meeting {
                 let (vertex, face) = (bits % INDEX, bits / INDEX);
                 return Self::Vertex { side, vertex, face };
             }
-            let parts = [bits % PARTS, bits / PARTS].map(Part::of_bits);
-            return match parts {
-                [Some(p), Some(q)] => Self::Parts([p, q]),
+            let (first, second) = (bits % PARTS, bits / PARTS);
+            let marked = first / INDEX as u64;
+            let crossing = marked.checked_sub(CROSSING + EDGE).filter(|k| *k < 2);
+            let first = first - INDEX as u64 * crossing.map_or(0, |k| CROSSING + k);
+            let parts = [first, second].map(Part::of_bits);
+            return match (parts, crossing) {
+                ([Some(Part::Edge(a)), Some(Part::Edge(b))], Some(k)) => Self::Edges {
+                    edges: [a, b],
+                    against: k == 1,
+                },
+                ([Some(p), Some(q)], None) => Self::Parts([p, q]),
                 _ => Self::Apart,
             };
         }
@@ -325,6 +343,10 @@ const AT_RIM: u16 = END.unsigned_abs();
 /// Numbers of faces, edges and vertices in a code, and numbers of parts: those of two of them are less than 2^53.
 const INDEX: usize = 1 << 16;
 const PARTS: u64 = 1 << 20;
+/// The kind of an edge in a code. That of the first of two edges that cross is higher by so much, and by one more if their normal is
+/// against the product of their directions.
+const EDGE: u64 = 4;
+const CROSSING: u64 = 4;
 /// Vertices on half-spaces are numbered from here, above those on faces.
 const CORNERS: usize = 1 << 34;
 const TWO_53: f64 = 9_007_199_254_740_992.0;
@@ -344,7 +366,7 @@ impl Part {
             Self::Side => (1, 0),
             Self::End(up) => (2, u64::from(up)),
             Self::Face(k) => (3, index(k)?),
-            Self::Edge(k) => (4, index(k)?),
+            Self::Edge(k) => (EDGE, index(k)?),
             Self::Vertex(k) => (5, index(k)?),
             Self::Tip(up, part) => (6, u64::from(part) + u64::from(TURN) * u64::from(up)),
             Self::Tangent(_) => return None,
@@ -360,7 +382,7 @@ impl Part {
             1 => Self::Side,
             2 => Self::End(number != 0),
             3 => Self::Face(k),
-            4 => Self::Edge(k),
+            EDGE => Self::Edge(k),
             5 => Self::Vertex(k),
             6 => Self::Tip(number >= u64::from(TURN), (number % u64::from(TURN)) as u16),
             _ => return None,
@@ -423,6 +445,9 @@ mod tests {
         ];
         for p in parts {
             all.extend(parts.map(|q| Meeting::Parts([p, q])));
+        }
+        for edges in [[0, 0], [3, 11], [INDEX - 1, INDEX - 1]] {
+            all.extend([false, true].map(|against| Meeting::Edges { edges, against }));
         }
         for (side, up) in [(0, true), (1, false)] {
             all.push(Meeting::RimOnFace {

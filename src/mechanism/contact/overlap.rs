@@ -119,7 +119,9 @@ impl Mechanism {
                 return gap;
             }
             let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
-            self.touch_of(c, &held, poses).gap
+            let gap = self.touch_of(c, &held, poses).gap;
+            let depth = (gap < 0.0).then(|| self.depth(c, poses)).flatten();
+            depth.map_or(gap, |depth| gap.max(-depth))
         };
         let each = self.contacts.iter().zip(depths);
         let each = each.map(|(c, deep)| (c.name.as_str(), deep.unwrap_or_else(|| -gap(c))));

@@ -1,5 +1,5 @@
 //! Points fixed on the rims of cylinders, and the contacts of which they may be exchanged within a step. Vertices of hulls that have many are
-//! exchanged in the same way, on half-spaces ([`corners`]) and on faces.
+//! exchanged in the same way, on half-spaces ([`corners`]) and on faces, and so are vertices, faces and edges of other polytopes ([`Unheld`]).
 //!
 //! A step that leaves one of them below what it meets is solved again with it as a contact ([`exchange`](crate::contact)).
 
@@ -82,7 +82,8 @@ fn lowest_of(
 
 impl Mechanism {
     /// Contacts of which points of rims may be exchanged within a step: those of every cylinder's end with every half-space, of every hull
-    /// of many vertices with every half-space and with what has faces, those of every ball with every height field, and of every pair of a cylinder and what has faces.
+    /// of many vertices with every half-space and with what has faces, those of every ball with every height field, and of every pair of
+    /// cylinders and what has faces.
     pub(crate) fn rims(&self) -> Vec<Vec<usize>> {
         let group = |c: &Contact| match c.pair {
             Pair::Ground {
@@ -106,7 +107,7 @@ impl Mechanism {
                         .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
                         .map(|_| (2, first, second, ball));
                 }
-                (between::has_rims(of) || has_corners(of)).then_some((1, first, second, 0))
+                (between::is_exchanged(of) || has_corners(of)).then_some((1, first, second, 0))
             }
         };
         let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));
@@ -168,7 +169,7 @@ impl Mechanism {
                     let ball = half_space::ball(of.1, feature / FACETS)?;
                     return heights.sunk(of.0, &ball, &taken, ([now, end], below));
                 }
-                match between::has_rims(of) {
+                match between::is_exchanged(of) {
                     true => Unheld::find(of, taken, (now, end), below),
                     false => lowest_of(of, &taken, end, below),
                 }
@@ -176,13 +177,18 @@ impl Mechanism {
         }
     }
 
-    /// Do the bodies of a contact between a cylinder and what has faces overlap by more than `below` (m)? Of others it is not asked.
+    /// Do the bodies of a contact overlap by more than `below` (m)? Of those whose depth is not known it is not asked.
     pub(crate) fn overlaps(&self, c: &Contact, poses: &[Pose], below: f64) -> bool {
+        self.depth(c, poses).is_none_or(|depth| depth > below)
+    }
+
+    /// How deep two cylinders or polytopes overlap, m: at a place where their gap is negative one may be below the other, but beside it.
+    pub(super) fn depth(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
         let Pair::Between { first, second, .. } = c.pair else {
-            return true;
+            return None;
         };
         let (of, poses) = self.sides((first, second), poses);
-        !between::has_rims(of) || Unheld::depth(of, poses) > below
+        between::is_exchanged(of).then(|| Unheld::depth(of, poses))
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
@@ -214,6 +220,7 @@ impl Mechanism {
             Meeting::RimOnFace { side, face, .. } => {
                 side < 2 && face < counts[1 - usize::from(side)][1]
             }
+            Meeting::Edges { edges: [a, b], .. } => a < counts[0][2] && b < counts[1][2],
             Meeting::Parts(parts) => parts.iter().zip(counts).all(|(part, n)| match *part {
                 Part::Vertex(k) => k < n[0],
                 Part::Face(k) => k < n[1],
@@ -234,7 +241,7 @@ impl Mechanism {
         let of = (&self.colliders[first], &self.colliders[second]);
         matches!(of.0.surface, Surface::Heights(_))
             || *old == Meeting::Apart
-            || between::has_rims(of)
+            || between::is_exchanged(of)
             || corner_on_face(of, old) == corner_on_face(of, new)
     }
 }

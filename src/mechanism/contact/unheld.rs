@@ -1,14 +1,16 @@
-//! Finds the parts of a cylinder and another body that overlap at the end of a step and are not held yet.
+//! Finds the parts of two bodies with edges or rims that overlap at the end of a step and are not held yet.
 //!
 //! Two convex bodies are apart if a plane separates them. If none does, along no normal of two parts of theirs, what separates them best is
 //! held, too, and the step is solved again ([`exchange`](crate::contact)). Where the lowest point of a rim leaps within the step a point fixed
 //! on the rim is held in its place, on a face, or its tangent across an edge, a side or another rim.
 
 use super::cylinder::{self, half, is_cylinder};
+use super::edges::Arc;
 use super::half_space;
 use super::meeting::{Meeting, Part, SLOTS, TURN};
+use super::plane::Plane;
 use super::sway::FLAT;
-use super::{Collider, Touch, between, manifold, seam};
+use super::{Collider, Touch, between, edges, manifold, seam};
 use crate::spatial::{Pose, Vec3};
 use std::f64::consts::TAU;
 
@@ -52,7 +54,7 @@ enum Rank {
     Swept,
 }
 
-/// Two colliders, one of them a cylinder, at a knot and at the end of a step.
+/// Two colliders, cylinders or polytopes, at a knot and at the end of a step.
 pub(super) struct Unheld<'a> {
     of: Sides<'a>,
     now: Poses<'a>,
@@ -77,7 +79,8 @@ impl<'a> Unheld<'a> {
         below: f64,
     ) -> Option<Meeting> {
         let reach = (cylinder::reach(of.0), cylinder::reach(of.1));
-        if manifold::is_far(reach, of, end, 0.0) {
+        let span = end.1.point(&of.1.position) - end.0.point(&of.0.position);
+        if span.norm() > reach.0 + reach.1 {
             return None;
         }
         let mut all = Self {
@@ -126,7 +129,12 @@ impl<'a> Unheld<'a> {
 
     fn separates(&mut self, n: &Vec3) -> bool {
         self.most = self.most.max(cylinder::apart(self.of, self.end, n));
-        self.most > -self.below
+        self.is_apart()
+    }
+
+    /// Does a normal separate the bodies?
+    fn is_apart(&self) -> bool {
+        self.most > -self.below && self.below.is_finite()
     }
 
     fn sides(&self) -> [(&'a Collider, &'a Pose); 2] {
@@ -135,8 +143,10 @@ impl<'a> Unheld<'a> {
 
     /// Does the lowest point of a rim stay on its side, and the normal as it is?
     fn stays(&self, held: &Meeting, [n, m]: [Vec3; 2]) -> bool {
-        let Meeting::Parts(parts) = held else {
-            return true;
+        let parts = match held {
+            Meeting::Parts(parts) => parts,
+            Meeting::Edges { .. } => return n.dot(&m) > TURNED && self.crosses(held),
+            _ => return true,
         };
         let colliders = [self.of.0, self.of.1];
         let poses = [[self.now.0, self.end.0], [self.now.1, self.end.1]];
@@ -163,15 +173,16 @@ impl<'a> Unheld<'a> {
         n.dot(&m) > TURNED && keeps(0) && keeps(1) && self.crosses(held)
     }
 
-    /// Does the tangent at a point of a rim cross the other line, now and at the end?
+    /// Does an edge, or the tangent at a point of a rim, cross the other line, now and at the end?
     fn crosses(&self, held: &Meeting) -> bool {
-        let Meeting::Parts(parts) = held else {
-            return true;
+        let is_asked = match held {
+            Meeting::Parts(parts) => parts.iter().any(|p| matches!(p, Part::Tip(..))),
+            Meeting::Edges { .. } => true,
+            _ => false,
         };
-        let is_tip = parts.iter().any(|p| matches!(p, Part::Tip(..)));
-        !is_tip
+        !is_asked
             || [self.now, self.end].into_iter().all(|poses| {
-                let lines = cylinder::lines(self.of, *parts, poses);
+                let lines = between::lines(self.of, held, poses);
                 lines.is_none_or(|[u, v]| u.cross(&v).norm() > ACROSS)
             })
     }
@@ -182,6 +193,10 @@ impl<'a> Unheld<'a> {
         match *held {
             Meeting::Parts([p, q]) => {
                 cylinder::is_within(a, p, place, x) && cylinder::is_within(b, q, place, y)
+            }
+            Meeting::Edges { edges: [p, q], .. } => {
+                cylinder::is_within(a, Part::Edge(p), place, x)
+                    && cylinder::is_within(b, Part::Edge(q), place, y)
             }
             Meeting::RimOnFace { side, face, .. } => {
                 let part = plane([a, b][1 - usize::from(side)], face);
@@ -278,6 +293,12 @@ impl<'a> Unheld<'a> {
 
     fn ask_all(&mut self) {
         let (a, b) = self.of;
+        if !(is_cylinder(a) || is_cylinder(b)) {
+            self.ask_faces(0);
+            self.ask_faces(1);
+            self.ask_edges();
+            return;
+        }
         for p in cylinder::parts(a) {
             for q in cylinder::parts(b).filter(|q| cylinder::is_pair(p, *q)) {
                 let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
@@ -303,6 +324,48 @@ impl<'a> Unheld<'a> {
                 self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
             }
             self.on_end(side);
+        }
+    }
+
+    /// Vertices of the other polytope below the faces of one.
+    fn ask_faces(&mut self, side: usize) {
+        let [(own, x), (other, y)] = [self.sides()[side], self.sides()[1 - side]];
+        let (Some(s), Some(o)) = (own.solid(), other.solid()) else {
+            return;
+        };
+        let at = manifold::relative(&s, &o, (x, y));
+        for face in 0..s.of.faces.len() {
+            if self.is_apart() {
+                return;
+            }
+            let plane = Plane::new(&s, &at, face);
+            self.most = self.most.max(plane.apart(&o).0);
+            for vertex in 0..o.of.points.len() {
+                if plane.height(&o, vertex) < -self.below {
+                    let side = 1 - side;
+                    self.ask(Meeting::Vertex { side, vertex, face });
+                }
+            }
+        }
+    }
+
+    /// Edges of two polytopes across each other.
+    fn ask_edges(&mut self) {
+        let (Some(a), Some(b)) = (self.of.0.solid(), self.of.1.solid()) else {
+            return;
+        };
+        let at = manifold::relative(&a, &b, self.end);
+        for i in 0..a.of.edges.len() {
+            let arc = Arc::new(&a, i, &at);
+            for k in (0..b.of.edges.len()).filter(|k| arc.crosses(&b, *k)) {
+                if self.is_apart() {
+                    return;
+                }
+                if let Some(against) = edges::is_against(&a, &b, &at, [i, k]) {
+                    let edges = [i, k];
+                    self.ask(Meeting::Edges { edges, against });
+                }
+            }
         }
     }
 

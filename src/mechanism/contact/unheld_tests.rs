@@ -28,13 +28,15 @@ fn what_overlaps_at_the_end_is_found_with_its_derivatives() {
         radius: 0.3,
         length: 0.1,
     };
-    let mut kinds = [0; 5];
+    let mut kinds = [0; 6];
     for (below, above, lying) in [
         (BOX, CYLINDER, 0.0),
         (hull(), coin.clone(), 0.0),
         (CYLINDER, coin, 0.0),
         (CYLINDER, CYLINDER, FRAC_PI_2),
         (BOX, CYLINDER, FRAC_PI_2),
+        (BOX, BOX, 0.0),
+        (hull(), BOX, 0.0),
     ] {
         let m = plain(two(1, below, above));
         let s = &mut Source::new(3);
@@ -87,7 +89,8 @@ fn what_overlaps_at_the_end_is_found_with_its_derivatives() {
                 Meeting::Vertex { .. } => 1,
                 Meeting::Parts([Part::Tip(..), Part::Tip(..)]) => 2,
                 Meeting::Parts([Part::Tip(..), _] | [_, Part::Tip(..)]) => 3,
-                _ => 4,
+                Meeting::Edges { .. } => 4,
+                _ => 5,
             };
             kinds[kind] += 1;
             let slope = m.touch_slope(&m.contacts[0], &held, &end);
@@ -114,6 +117,8 @@ fn what_comes_in_from_beside_is_found() {
         (hull(), coin.clone()),
         (CYLINDER, coin),
         (CYLINDER, CYLINDER),
+        (BOX, BOX),
+        (hull(), hull()),
     ] {
         let m = plain(two(1, below, above));
         let of = (&m.colliders[0], &m.colliders[1]);

@@ -17,6 +17,7 @@ mod rolling;
 mod seams;
 mod separation;
 mod slide;
+mod solids;
 mod thin;
 
 use least_action::dynamics::{Knot, Step, StepStats};

@@ -5,6 +5,7 @@ mod cylinders;
 mod derivative;
 pub(in crate::integrator) use derivative::scenes::scenes;
 mod rims;
+mod solids;
 mod stack;
 
 use super::{Maximal, Options, Work};

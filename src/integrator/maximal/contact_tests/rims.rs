@@ -40,8 +40,8 @@ struct Landings {
 }
 
 impl Run {
-    /// Did the last step exchange points of a rim?
-    fn exchanged(&self) -> bool {
+    /// Did the last step exchange what it held?
+    pub(super) fn exchanged(&self) -> bool {
         let places = self.system.contacts.own_rows();
         self.y[places].iter().any(|code| *code != 0.0)
     }
