@@ -108,9 +108,10 @@ impl Layout {
         }
     }
 
-    /// Makes contacts of the points of rims that are lowest at the end of the step and below what they meet. Are there any?
-    fn exchange(&self, w: &View, elements: &mut [Element], floor: f64, moves: bool) -> bool {
-        let mut any = false;
+    /// Makes contacts of the points of rims that are lowest at the end of the step and below what they meet. Are there any, and does anything
+    /// overlap that nothing would hold?
+    fn exchange(&self, w: &View, elements: &mut [Element], floor: f64, moves: bool) -> [bool; 2] {
+        let (mut any, mut overlaps) = (false, false);
         for rim in &self.rims {
             let contact = rim.first().and_then(|i| self.slots[*i].contact(w));
             let mut held = rim.iter().map(|i| elements[*i].held);
@@ -119,6 +120,10 @@ impl Layout {
             let (Some(contact), Some(lower)) = (contact, lower) else {
                 continue;
             };
+            if lower == Meeting::Apart {
+                overlaps = true;
+                continue;
+            }
             // what carries least; what holds nothing is none at first
             let carried = |i: usize| match elements[i].held {
                 Meeting::Apart => f64::NEG_INFINITY,
@@ -142,7 +147,7 @@ impl Layout {
                 any = true;
             }
         }
-        any
+        [any, overlaps]
     }
 }
 
@@ -172,14 +177,22 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 layout.keep_places(elements);
                 layout.exchange(w, elements, floor, round < MOVES)
             };
-            if !self.with_elements(exchange) {
+            let [any, overlaps] = self.with_elements(exchange);
+            // shorter steps are tried before an overlap is accepted
+            if overlaps && is_limited {
+                return Err(Failed {
+                    failure: StepFailure::Budget,
+                    row: 0,
+                    residual: self.stats.residual,
+                });
+            }
+            if !any {
                 return Ok(());
             }
             self.step.contacts_mut().begin_solve();
             match self.solve_again() {
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
-                // shorter steps are tried before an overlap is accepted
                 Err(error) if is_limited => {
                     return Err(Failed {
                         failure: StepFailure::Budget,

@@ -123,7 +123,7 @@ impl Mechanism {
     }
 
     /// A point of a rim, or a vertex, that is lower than what it meets by more than `below` (m) and is not held among the contacts of a
-    /// group, of which `c` is one.
+    /// group, of which `c` is one; [`Meeting::Apart`] if bodies come to overlap and nothing would hold them.
     pub(crate) fn lower_point(
         &self,
         c: &Contact,

@@ -71,7 +71,8 @@ pub(super) struct Unheld<'a> {
 }
 
 impl<'a> Unheld<'a> {
-    /// What separates the bodies best of what is not held, if they overlap by more than `below`.
+    /// What separates the bodies best of what is not held, if they overlap by more than `below`; [`Meeting::Apart`] if they come to overlap
+    /// in this step and nothing would hold them.
     pub fn find(
         of: Sides<'a>,
         held: [Meeting; SLOTS],
@@ -106,6 +107,9 @@ impl<'a> Unheld<'a> {
         }
         if all.most > -below {
             return None;
+        }
+        if all.best.is_none() && Self::depth(of, now) < EXACT * below {
+            return Some(Meeting::Apart);
         }
         all.best.map(|(_, _, held)| held)
     }
