@@ -506,8 +506,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     if stats.fallbacks > 0 {
         eprintln!(
-            "note: {} factorizations needed the general sparse solver",
-            stats.fallbacks
+            "note: {} factorizations needed {}",
+            stats.fallbacks,
+            system.matrix().fallback
         );
     }
     swings.and(rolled).map_err(Failure::unsolved)
