@@ -1,7 +1,7 @@
-//! Factors of small dense matrices, by columns, with pivots of rows. They allocate nothing.
+//! LU factors of small dense matrices, stored by columns, with partial pivoting. Nothing here allocates.
 
-/// Factors of a small matrix by columns, in place; is it regular?
-pub(crate) fn decompose(a: &mut [f64], order: &mut [usize]) -> bool {
+/// Replaces a matrix, stored by columns, by its LU factors; `order` becomes the order of its rows. Is it regular?
+pub(crate) fn lu_factor(a: &mut [f64], order: &mut [usize]) -> bool {
     let n = order.len();
     order.iter_mut().enumerate().for_each(|(i, o)| *o = i);
     for k in 0..n {
@@ -26,8 +26,8 @@ pub(crate) fn decompose(a: &mut [f64], order: &mut [usize]) -> bool {
     true
 }
 
-/// Solves with them, in place; `spare` is as long.
-pub(crate) fn solve_small(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mut [f64]) {
+/// Solves with the factors of [`lu_factor`], in place; `spare` is as long as `x`.
+pub(crate) fn lu_solve(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mut [f64]) {
     let n = order.len();
     for (to, from) in spare.iter_mut().zip(order) {
         *to = x[*from];
@@ -43,13 +43,8 @@ pub(crate) fn solve_small(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mu
     x[..n].copy_from_slice(spare);
 }
 
-/// The same with the transposed matrix.
-pub(crate) fn solve_small_transposed(
-    lu: &[f64],
-    order: &[usize],
-    spare: &mut [f64],
-    x: &mut [f64],
-) {
+/// Solves with the transposed matrix.
+pub(crate) fn lu_solve_transposed(lu: &[f64], order: &[usize], spare: &mut [f64], x: &mut [f64]) {
     let n = order.len();
     for r in 0..n {
         let known: f64 = (0..r).map(|c| lu[r * n + c] * x[c]).sum();

@@ -289,8 +289,9 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     if stats.fallbacks > 0 {
         eprintln!(
-            "note: {} factorizations needed the general sparse solver",
-            stats.fallbacks
+            "note: {} factorizations needed {}",
+            stats.fallbacks,
+            system.matrix().fallback
         );
     }
     doubts.and(rolled).map_err(Failure::unsolved)

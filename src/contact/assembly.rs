@@ -391,14 +391,17 @@ impl Layout {
         }
     }
 
-    /// The same to whoever keeps another matrix: what an element acts on, and what it adds.
+    /// The same to whoever keeps another matrix: what an element acts on, and what it adds. Elements whose impulses are unknowns add
+    /// nothing.
     #[inline(always)]
     pub(crate) fn add_to(&self, memory: &Memory, mut each: impl FnMut(Acts, &Adds)) {
         if memory.idle {
             return;
         }
         for (e, slot) in memory.elements.iter().zip(&self.slots) {
-            each(slot.acts(), &Adds(e, slot));
+            if !e.is_unknown {
+                each(slot.acts(), &Adds(e, slot));
+            }
         }
     }
 

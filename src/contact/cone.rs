@@ -79,6 +79,19 @@ pub(super) struct Linear {
     pub psi: f64,
 }
 
+impl Linear {
+    /// Stiffnesses of the impulses, normal and tangents, by velocities.
+    pub fn stiffnesses(&self) -> [f64; 3] {
+        let slide = |i: usize| self.slide[i][0].abs().max(self.slide[i][1].abs());
+        [self.normal.abs(), slide(0), slide(1)]
+    }
+
+    /// Scales of the rows of the impulses where these are unknowns: a row that is stiffer than 1 is divided by its stiffness.
+    pub fn row_scales(&self) -> [f64; 3] {
+        self.stiffnesses().map(|stiffness| 1.0 / stiffness.max(1.0))
+    }
+}
+
 /// Right-hand side of a linearized law.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Target {

@@ -87,6 +87,7 @@ impl Element {
     }
 
     pub fn linearize(&mut self, sides: Sides) {
+        self.is_unknown = false;
         self.linear = match sides {
             Some((pyramid, f)) => pyramid.linearize(&self.law, &self.local, f),
             None => self.law.linearize(&self.local),

@@ -115,9 +115,7 @@ impl Layout {
                 &e.linear
             };
             let rows = [both(&e.normal), both(&e.tangents[0]), both(&e.tangents[1])];
-            let soft = |stiffness: f64| 1.0 / stiffness.abs().max(1.0);
-            let slide = |i: usize| l.slide[i][0].abs().max(l.slide[i][1].abs());
-            let scale = [soft(l.normal), soft(slide(0)), soft(slide(1))];
+            let scale = l.row_scales();
             for (side, place) in at.sides.iter().enumerate() {
                 let Some((column, row)) = *place else {
                     continue;
@@ -148,8 +146,8 @@ impl Layout {
 }
 
 impl Memory {
-    /// Takes the impulses of the last solution with the factors of [`Layout::factor`] or [`Layout::factor_impulses`], or adds them to those at hand; none where other
-    /// factors were used.
+    /// Takes the impulses of the last solution with the factors of [`Layout::factor`] or [`Layout::factor_impulses`], or adds them to
+    /// those at hand; none if other factors were used.
     pub(super) fn collect(&mut self, adds: bool) {
         let own = match (&self.extended, &self.delassus) {
             (Some(x), _) => &x.vector[x.vector.len() - 3 * self.elements.len()..],

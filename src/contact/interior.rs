@@ -32,7 +32,8 @@ const HALVED: usize = 15;
 const STAYS: usize = 4;
 const STAYING: f64 = 0.3;
 /// Iterations with friction that follows sliding, after the cones stopped a start. Newton's method needs fewer from nearby; with more it
-/// may cycle.
+/// may cycle. They come after those that the start took before, so that a start has at most these and `max_iterations` of the
+/// integrator; as all others they count towards `max_iterations` of contacts, and towards those of a solve that could be divided.
 const FREE: usize = 25;
 /// Least part of what gaps are off that products are led to: impulses `g/s` times that stay of the size of others.
 const BEHIND: f64 = 0.01;
@@ -68,9 +69,10 @@ struct Flow {
     /// Least part of the way to the boundary that a step goes.
     slowest: f64,
     iterations: usize,
-    /// Length of the last step, and how many short ones there were in a row.
+    /// Length of the last step, how many short ones there were in a row, and whether a body's turn shortened one of these.
     last: f64,
     stalled: usize,
+    is_turn_bound: bool,
     /// Iterations near the end.
     ending: usize,
     /// Are products near the end?
@@ -98,6 +100,7 @@ impl Flow {
             iterations: 0,
             last: 1.0,
             stalled: 0,
+            is_turn_bound: false,
             ending: 0,
             near: false,
             leaves: 0.0,
@@ -284,7 +287,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
                     (*best, flow.idle) = (now, 0);
                 }
             }
-            let may_slide = flow.slides.is_none() && flow.slowest >= PART && !p.usable;
+            // friction that turns with sliding does not help a body that turns too far
+            let may_slide =
+                flow.slides.is_none() && flow.slowest >= PART && !(p.usable || flow.is_turn_bound);
             if flow.stalled == STALLED && may_slide && self.slide_freely(kappa) {
                 flow.slides = Some(flow.iterations);
                 (flow.stalled, flow.last) = (0, 1.0);
@@ -482,7 +487,12 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             e.advance(sides, length);
         }
         flow.last = length;
-        flow.stalled = if length < SHORT { flow.stalled + 1 } else { 0 };
+        if length < SHORT {
+            flow.stalled += 1;
+            flow.is_turn_bound |= flow.bounded.is_some();
+        } else {
+            (flow.stalled, flow.is_turn_bound) = (0, false);
+        }
         Ok(())
     }
 

@@ -44,6 +44,7 @@ impl Layout {
             follows: None,
             local: Local::default(),
             linear: Linear::default(),
+            is_unknown: false,
             target: Target::default(),
             direction: Local::default(),
             next_row: Row::ZERO,

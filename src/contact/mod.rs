@@ -242,6 +242,8 @@ struct Element {
     follows: Option<f64>,
     local: Local,
     linear: Linear,
+    /// Are its impulses unknowns of their own, as last factored?
+    is_unknown: bool,
     target: Target,
     direction: Local,
     /// Derivative of the gap at the successor.

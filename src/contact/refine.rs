@@ -69,9 +69,10 @@ impl Layout {
         !self.is_empty() && !memory.idle
     }
 
-    /// Takes the impulses' changes by what flows in beside velocities from the rows of a push.
+    /// Takes the impulses' changes by what flows in beside velocities from the rows of a push, but for impulses that are unknowns.
     fn push_impulses(&self, memory: &Memory, r: &mut [f64]) {
-        for (e, slot) in memory.elements.iter().zip(&self.slots) {
+        let each = memory.elements.iter().zip(&self.slots);
+        for (e, slot) in each.filter(|(e, _)| !e.is_unknown) {
             let p = e.response.impulse(&e.response.inflow);
             e.add_impulses(slot, p, -1.0, r);
         }
@@ -108,6 +109,7 @@ impl Layout {
         b: &[f64],
         x: &mut [f64],
     ) -> f64 {
+        // impulses that are unknowns are those of the solve: by the velocities they would be off by rounding times `g/s`
         let memory = step.contacts_mut();
         let mut left = std::mem::take(&mut memory.rhs);
         let mut more = std::mem::take(&mut memory.more);
@@ -116,8 +118,17 @@ impl Layout {
             self.push_impulses(memory, &mut left);
         }
         let transposed = side == Side::Pull;
+        self.set_inflow(step.contacts_mut(), side == Side::Push);
         step.solve(&left, x, transposed);
-        for (e, slot) in step.contacts_mut().elements.iter_mut().zip(&self.slots) {
+        self.set_inflow(step.contacts_mut(), false);
+        let memory = step.contacts_mut();
+        for (i, slot) in self.slots.iter().enumerate() {
+            let unknown = memory.of_stiff(i);
+            let e = &mut memory.elements[i];
+            if let Some(own) = unknown {
+                e.response.own = own;
+                continue;
+            }
             e.response.own = match side {
                 Side::Pull => e.reply(slot, side, x),
                 Side::Push => {
@@ -187,8 +198,10 @@ impl Layout {
 
     fn correct(&self, memory: &mut Memory, side: Side, x: &mut [f64], more: &[f64], sign: f64) {
         x.iter_mut().zip(more).for_each(|(x, d)| *x += sign * d);
-        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
-            let more = e.reply(slot, side, more);
+        for (i, slot) in self.slots.iter().enumerate() {
+            let unknown = memory.of_stiff(i);
+            let e = &mut memory.elements[i];
+            let more = unknown.unwrap_or_else(|| e.reply(slot, side, more));
             let own = e.response.own.iter_mut();
             own.zip(more).for_each(|(o, m)| *o += sign * m);
         }

@@ -12,7 +12,7 @@ pub struct Certificate {
     /// Largest residual of the step's equations at the point that was linearized, N s, N m s, m or half rad, and the
     /// largest impulse by which contacts that rounding left beside their central path are off it.
     pub residual: f64,
-    /// 1 where a general sparse factorization had to stand in for the block one.
+    /// 1 where another method had to stand in for the usual factorization.
     pub fallbacks: usize,
     /// Parameter of the central path that the derivatives are those of, m^2/s^2; 0 where the system has no contact.
     pub kappa: f64,
@@ -41,7 +41,12 @@ impl Certificate {
     /// Why the derivatives are not to be trusted, if so; `remedy` is what to do where steps are not solved.
     pub fn refusal(&self, remedy: &str) -> Option<String> {
         let residual = self.residual;
-        if !residual.is_finite() || residual > UNSOLVED {
+        if !residual.is_finite() {
+            return Some(format!(
+                "a step where derivatives are taken has numbers that are not finite; {remedy}"
+            ));
+        }
+        if residual > UNSOLVED {
             return Some(format!(
                 "a step is solved only to rounding, where derivatives are taken: residual {residual:.1e}; {remedy}"
             ));

@@ -111,7 +111,7 @@ pub struct StepStats {
     pub iterations: usize,
     /// Largest residual left, N s, N m s, m or half rad.
     pub residual: f64,
-    /// A general sparse factorization had to stand in for the block one.
+    /// Factorizations that another method had to stand in for.
     pub fallbacks: usize,
     /// Largest h |w| of any body, as far as its rotation law takes it for its chord: its spin is off by a sixth of the square.
     pub turn: f64,
@@ -245,7 +245,7 @@ pub struct StepError {
     pub element: String,
     /// s
     pub time: f64,
-    /// Largest residual.
+    /// Largest residual; NaN if it is not known.
     pub residual: f64,
     /// What was expected, and the remedy.
     pub message: String,
@@ -258,10 +258,14 @@ impl StepError {
             StepFailure::Stopped => format!("interrupted at t = {time:.6} s; {message}"),
             StepFailure::Callback => format!("at t = {time:.6} s {element} failed: {message}"),
             StepFailure::Unsupported => format!("step at t = {time:.6} s: {element}: {message}"),
-            _ => format!(
-                "step at t = {time:.6} s failed at {element}: {message} (residual {:.3e})",
-                self.residual
-            ),
+            _ => {
+                let words = format!("step at t = {time:.6} s failed at {element}: {message}");
+                match self.residual.is_nan() {
+                    // it is not known
+                    true => words,
+                    false => format!("{words} (residual {:.3e})", self.residual),
+                }
+            }
         }
     }
 

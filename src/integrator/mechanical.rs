@@ -387,6 +387,8 @@ pub struct MatrixSize {
     pub unknowns: usize,
     /// Pairs of blocks that only the factors have.
     pub fill_in: usize,
+    /// What stands in for the usual factorization where that fails or loses digits.
+    pub fallback: &'static str,
 }
 
 /// Six numbers a body, as motions.

@@ -53,7 +53,7 @@ pub struct RolloutStats {
     pub most_iterations: usize,
     /// Largest residual.
     pub residual: f64,
-    /// Steps whose matrix needed the general factorization.
+    /// Factorizations that another method had to stand in for.
     pub fallbacks: usize,
     /// Largest h |w| of any body, as far as its rotation law takes it for its chord.
     pub turn: f64,

@@ -288,6 +288,7 @@ impl Mechanical for Maximal {
         MatrixSize {
             unknowns: self.symbolic.dim(),
             fill_in: self.symbolic.fill_in(),
+            fallback: "the general sparse solver",
         }
     }
 }

@@ -13,7 +13,7 @@
 use super::Minimal;
 use super::derivative::{Six, add};
 use super::work::Work;
-use crate::block::small::{decompose, solve_small, solve_small_transposed};
+use crate::block::small::{lu_factor, lu_solve, lu_solve_transposed};
 use std::ops::Range;
 
 /// Memory of what is solved for beside the rates: of gears first, of dampers behind them.
@@ -87,7 +87,7 @@ impl Minimal {
             }
         }
         std::mem::swap(&mut w.wrenches, &mut b.wrenches);
-        let is_regular = decompose(&mut b.lu, &mut b.order);
+        let is_regular = lu_factor(&mut b.lu, &mut b.order);
         w.border = b;
         match is_regular {
             true => Ok(()),
@@ -106,7 +106,7 @@ impl Minimal {
         let (n, bodies) = (self.freedoms, self.nodes.len());
         let mut b = std::mem::take(&mut w.border);
         self.across_border(w, |row, by| b.answers[row] = -by);
-        solve_small(&b.lu, &b.order, &mut b.spare, &mut b.answers);
+        lu_solve(&b.lu, &b.order, &mut b.spare, &mut b.answers);
         for (i, mu) in b.answers.iter().enumerate() {
             for (to, by) in w.change.iter_mut().zip(&b.columns[i * n..]) {
                 *to += mu * by;
@@ -130,7 +130,7 @@ impl Minimal {
                 *nu -= a.0.dot(&b.0) + a.1.dot(&b.1);
             }
         }
-        solve_small_transposed(&b.lu, &b.order, &mut b.spare, &mut b.answers);
+        lu_solve_transposed(&b.lu, &b.order, &mut b.spare, &mut b.answers);
         b.along.copy_from_slice(rho);
         let (gears, dampers) = b.answers.split_at(self.gears.count());
         (self.gears).add_along(&w.model, gears, 1.0, &mut b.along);
@@ -163,7 +163,7 @@ impl Minimal {
             for (i, nu) in b.answers.iter_mut().enumerate() {
                 *nu = -h * b.columns[i * n + row];
             }
-            solve_small_transposed(&b.lu, &b.order, &mut b.spare, &mut b.answers);
+            lu_solve_transposed(&b.lu, &b.order, &mut b.spare, &mut b.answers);
             for (gear, (tie, nu)) in self.gears.ties.iter().zip(&b.answers).enumerate() {
                 out[tie.follower][lane] += nu;
                 out[tie.leader][lane] -= w.model.gear(gear).ratio * nu;

@@ -27,11 +27,17 @@ use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 /// Roundings of a row of the residual, which sums momenta of bodies.
 const ROUNDINGS: f64 = 8.0;
 
+/// Turn of a body by a unit rate of a joint with two turns, from which half a turn is the cause of a failure: within a thousandth of a
+/// radian of it, rates have lost so many digits.
+const NEAR_HALF_TURN: f64 = 1e3;
+
 /// Memory of what touches.
 pub(super) struct Touching {
     pub memory: Memory,
     /// Is it part of the matrix?
     pub acts: bool,
+    /// Are the impulses of stiff contacts unknowns of their own, as last factored?
+    pub has_unknown_impulses: bool,
     pub at: Place,
     /// Where the trial leads; scalar parts of the turns.
     pub next: Vec<Pose>,
@@ -77,6 +83,7 @@ impl Touching {
         Self {
             memory: minimal.contacts.memory(dim, 0),
             acts: false,
+            has_unknown_impulses: false,
             at: knot.readout(),
             next: vec![Pose::identity(); or_none(n)],
             scalar: vec![1.0; or_none(n)],
@@ -92,6 +99,15 @@ impl Touching {
             pivots: vec![0.0; or_none(minimal.pivot_of.last().copied().unwrap_or(0))],
         }
     }
+}
+
+/// What of a matrix with contacts is singular.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Singular {
+    /// The joint of this body.
+    Joint(usize),
+    /// The system of the impulses.
+    Impulses,
 }
 
 /// Velocities of a body by its rate of displacement, and the way back of what is dual.
@@ -358,6 +374,35 @@ impl Minimal {
         for i in (0..self.nodes.len()).filter(|i| self.touches[*i]) {
             self.turn_axes(w, i, h);
         }
+        self.collect_touching(w, h);
+    }
+
+    /// Factors the matrix as last assembled; with impulses apart if the recursion is singular with stiff contacts in it.
+    pub(super) fn factor_touching(&self, w: &mut Work, h: f64) -> Result<(), Singular> {
+        match self.factor(w, h) {
+            Err(_) if w.touching.acts => self.factor_apart(w, h),
+            done => done.map_err(Singular::Joint),
+        }
+    }
+
+    /// Factors the recursion without stiff contacts, whose impulses become unknowns of their own beside it. Only where it is singular
+    /// with them: where every solve with pivots selected this, one more of 200 random trees failed.
+    fn factor_apart(&self, w: &mut Work, h: f64) -> Result<(), Singular> {
+        self.contacts.separate_stiff(&mut w.touching.memory);
+        self.collect_touching(w, h);
+        self.factor(w, h).map_err(Singular::Joint)?;
+        let mut memory = std::mem::take(&mut w.touching.memory);
+        let mut stepping = self.stepping(h, w);
+        let is_regular = (self.contacts).factor_impulses(&mut memory, |rows, out| {
+            stepping.solve_once(rows, out, false);
+        });
+        w.touching.memory = memory;
+        w.touching.has_unknown_impulses = is_regular;
+        is_regular.then_some(()).ok_or(Singular::Impulses)
+    }
+
+    /// What contacts as last linearized add to the matrix.
+    fn collect_touching(&self, w: &mut Work, h: f64) {
         let mut added = std::mem::take(&mut w.touching.added);
         let mut pivots = std::mem::take(&mut w.touching.pivots);
         let mut answers = std::mem::take(&mut w.touching.answers);
@@ -453,7 +498,6 @@ impl Minimal {
             w,
             h,
             by_ends,
-            coupled: false,
             exerts: false,
         };
         f(&mut Solver::new(
@@ -547,6 +591,20 @@ impl Minimal {
             .for_each(|(to, e)| *to = *e);
     }
 
+    /// The cause of a failure at a row of a joint with two turns that is nearly at half a turn.
+    fn near_half_turn(&self, f: &Failed, at: &Knot, w: &Work) -> Option<StepError> {
+        let index = f.row.checked_sub(self.bodies())?;
+        let node = self
+            .nodes
+            .iter()
+            .find(|n| n.directions().contains(&index))?;
+        let is_near = node.turns == 2 && w.axes[index].left.norm() > NEAR_HALF_TURN;
+        is_near.then(|| StepError {
+            failure: f.failure,
+            ..self.failure(StepFailure::HalfTurn, at, node.body, f.residual)
+        })
+    }
+
     fn failed(&self, f: &Failed, at: &Knot, w: &Work) -> StepError {
         if let Some((body, message)) =
             explain_turn(f.failure, &self.view(w), self.options.finer_steps())
@@ -560,6 +618,9 @@ impl Minimal {
         let (first, dim) = (self.bodies(), self.dimension());
         if f.row < first {
             return self.failure(f.failure, at, f.row / 6, f.residual);
+        }
+        if let Some(error) = self.near_half_turn(f, at, w) {
+            return error;
         }
         let mut error = self.failure(f.failure, at, self.nodes[0].body, f.residual);
         error.element = match f.row.checked_sub(dim) {

@@ -125,6 +125,7 @@ impl Minimal {
                 0.0
             },
             has_gaps: self.contacts.has_gaps(),
+            fallbacks: usize::from(w.touching.has_unknown_impulses),
             off_centre,
             ..Certificate::default()
         }
@@ -232,7 +233,6 @@ impl Minimal {
             w,
             h,
             by_ends: true,
-            coupled: false,
             exerts: false,
         }
     }

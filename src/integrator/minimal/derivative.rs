@@ -14,6 +14,7 @@
 //! follow joint by joint ([`Local`]).
 
 use super::Minimal;
+use super::contact::Singular;
 use super::contact_derivative::{Stage, Touched};
 use super::forces::{to_body, to_world};
 use super::kinematics::turn;
@@ -145,8 +146,15 @@ impl Minimal {
     ) -> Result<(), StepError> {
         self.evaluate_at(at, (x, u, y), y, w)?;
         self.linearize_contacts(at.h, w);
-        self.factor(w, at.h)
-            .map_err(|body| self.failure(StepFailure::Singular, at, body, f64::NAN))
+        self.factor_touching(w, at.h).map_err(|singular| {
+            let body = match singular {
+                Singular::Joint(body) => body,
+                Singular::Impulses => self.nodes[0].body,
+            };
+            // of the step itself, which tells whether its numbers are finite
+            let residual = self.certificate(at.h, w).residual;
+            self.failure(StepFailure::Singular, at, body, residual)
+        })
     }
 
     /// The same without the factors; `places` are the unknowns that say which points of rims are held, none those found at the knot.

@@ -373,7 +373,7 @@ impl Minimal {
             self.differentiate(seen.x, w, &mut l);
             // without contacts the factors are those that it was read with
             let kept = w.observation.is_read && self.contacts.is_empty();
-            w.observation.is_regular = kept || self.factor(w, 0.0).is_ok();
+            w.observation.is_regular = kept || self.factor_touching(w, 0.0).is_ok();
             w.observation.is_linear = true;
         }
         l.flow.fill(Flow::ZERO);
@@ -624,6 +624,7 @@ impl Mechanical for Minimal {
         MatrixSize {
             unknowns: Step::dims(self).ny,
             fill_in: 0,
+            fallback: "impulses of stiff contacts, limits and friction as unknowns of their own, because the recursion was singular",
         }
     }
 }

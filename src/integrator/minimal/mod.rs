@@ -45,6 +45,8 @@ mod keep;
 mod keep_tests;
 mod kinematics;
 mod lanes;
+#[cfg(test)]
+mod light_tests;
 mod local;
 mod mechanical;
 mod momentum;

@@ -76,6 +76,7 @@ impl Minimal {
 
     /// Eliminates the joints from the outermost inwards, at the trial.
     pub(super) fn factor(&self, w: &mut Work, h: f64) -> Result<(), usize> {
+        w.touching.has_unknown_impulses = false;
         let mut inverses = std::mem::take(&mut w.inverses);
         let done = wide!(self.eliminate(w, h, &mut inverses));
         w.inverses = inverses;

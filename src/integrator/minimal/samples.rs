@@ -389,7 +389,7 @@ pub(super) fn of_both_lagrangians() -> impl Iterator<Item = Sample> {
     })
 }
 
-fn contact_options(central_path: f64, warm: bool) -> Options {
+pub(super) fn contact_options(central_path: f64, warm: bool) -> Options {
     let mut options = options();
     options.contact.central_path = central_path;
     (options.contact.warm, options.contact.centred) = (warm, 1e-10);

@@ -1,7 +1,7 @@
 //! A step as the contacts' solver sees it: unknowns are velocities of all bodies, which follow from the joints' rates behind them.
 
 use super::Minimal;
-use super::contact::six;
+use super::contact::{Singular, six};
 use super::work::Work;
 use crate::contact::{Failed, Memory, NewtonSystem, View};
 use crate::dynamics::StepFailure;
@@ -13,8 +13,6 @@ pub(super) struct Stepping<'a> {
     pub h: f64,
     /// Is what is behind the bodies' numbers by rates of displacement of joints, not by their rates?
     pub by_ends: bool,
-    /// Are the impulses of contacts unknowns of their own, as last factored?
-    pub coupled: bool,
     /// Are the gears' impulses left in what a solve leaves?
     pub exerts: bool,
 }
@@ -87,11 +85,18 @@ impl NewtonSystem for Stepping<'_> {
     fn worst(&self) -> [(f64, usize); 2] {
         let first = self.system.bodies();
         let mut worst = (0.0_f64, first);
-        let rows = self.w.touching.residual[first..].iter();
-        for (i, (row, unit)) in rows.zip(&self.system.units).enumerate() {
-            let r = (row / unit).abs();
-            if r > worst.0 || r.is_nan() {
-                worst = (r, first + i);
+        let rows = &self.w.touching.residual[first..];
+        for node in &self.system.nodes {
+            for (i, index) in node.directions().enumerate() {
+                let mut unit = self.system.units[index];
+                if node.turns == 2 && i >= node.slides {
+                    // near half a turn small rates turn the body fast: rows are torques times the length of that axis
+                    unit *= self.w.axes[index].left.norm();
+                }
+                let r = (rows[index] / unit).abs();
+                if r > worst.0 || r.is_nan() {
+                    worst = (r, first + index);
+                }
             }
         }
         [worst, (0.0, 0)]
@@ -108,48 +113,34 @@ impl NewtonSystem for Stepping<'_> {
     }
 
     fn factor(&mut self, pivots: Option<usize>) -> Result<(), Failed> {
-        let s = self.system;
-        self.coupled = false;
         self.w.touching.acts = true;
-        if s.factor(self.w, self.h).is_ok() {
-            return Ok(());
-        }
-        // the recursion without contacts, and their impulses beside it; only after the recursion failed: where pivots alone selected
-        // this path, one more of 200 random trees failed
-        self.w.touching.acts = false;
-        let failed = |row| Failed {
+        let done = self.system.factor_touching(self.w, self.h);
+        done.map_err(|singular| Failed {
             failure: StepFailure::Singular,
-            row,
+            row: match singular {
+                Singular::Joint(body) => 6 * body,
+                Singular::Impulses => pivots.unwrap_or(0),
+            },
             residual: f64::NAN,
-        };
-        s.factor(self.w, self.h).map_err(|body| failed(6 * body))?;
-        let mut memory = std::mem::take(&mut self.w.touching.memory);
-        let is_regular = (s.contacts).factor_impulses(&mut memory, |rows, out| {
-            self.solve_once(rows, out, false);
-        });
-        self.w.touching.memory = memory;
-        self.coupled = is_regular;
-        match is_regular {
-            true => Ok(()),
-            false => Err(failed(pivots.unwrap_or(0))),
-        }
+        })
     }
 
     fn solve(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
-        if !self.coupled {
+        if !self.w.touching.has_unknown_impulses {
             return self.solve_once(rhs, out, transposed);
         }
-        debug_assert!(!transposed, "derivatives factor by themselves");
         let mut memory = std::mem::take(&mut self.w.touching.memory);
         let contacts = &self.system.contacts;
-        contacts.solve_impulses(&mut memory, rhs, out, |rows, out| {
-            self.solve_once(rows, out, false);
-        });
+        let solve = |rows: &[f64], out: &mut [f64]| self.solve_once(rows, out, transposed);
+        match transposed {
+            false => contacts.solve_impulses(&mut memory, rhs, out, solve),
+            true => contacts.solve_impulses_transposed(&mut memory, rhs, out, solve),
+        }
         self.w.touching.memory = memory;
     }
 
     fn has_pivots(&self) -> bool {
-        self.coupled
+        self.w.touching.has_unknown_impulses
     }
 
     fn leave(&self, x: &[f64], rows: &mut [f64], transposed: bool) {
@@ -195,7 +186,7 @@ impl NewtonSystem for Stepping<'_> {
 
 impl Stepping<'_> {
     /// Solves with the factors of the recursion.
-    fn solve_once(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
+    pub(super) fn solve_once(&mut self, rhs: &[f64], out: &mut [f64], transposed: bool) {
         let (s, w, h) = (self.system, &mut *self.w, self.h);
         let (bodies, rows) = rhs.split_at(s.bodies());
         let (moved, tail) = out.split_at_mut(s.bodies());
