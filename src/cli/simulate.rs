@@ -291,7 +291,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
         eprintln!(
             "note: {} factorizations needed {}",
             stats.fallbacks,
-            system.matrix().fallback
+            model.system.matrix().fallback
         );
     }
     doubts.and(rolled).map_err(Failure::unsolved)
