@@ -16,8 +16,8 @@ const SIZES: [[f64; 3]; 4] = [
 /// Scenes that may have a step without a solution, of 40.
 const UNSOLVED: usize = 2;
 
-/// Scenes in which plates overlap at a knot, of 40: what turns far in a step may do so by features that were not found at its start.
-const OVERLAPS: usize = 16;
+/// Scenes in which plates overlap by more than 1e-9 m at a knot, of 40.
+const OVERLAPS: usize = 0;
 
 /// How far two boxes of one size are apart: along the best of the normals of faces and products of edges, m.
 fn apart(half: &Vec3, [a, b]: [&Pose; 2]) -> f64 {
@@ -120,13 +120,17 @@ fn thin_plates_do_not_gain_energy() {
             .windows(2)
             .map(|k| energy(&m, [&k[0], &k[1]], h))
             .collect();
-        overlaps += usize::from(least < -1e-6);
+        overlaps += usize::from(least < -1e-9);
+        if least < -1e-9 {
+            println!("{seed}: {least:e}");
+        }
         let last = all[all.len() - 1];
         // what never meets turns on at the same energy, but for rounding
         if last > all[0] * (1.0 + 1e-9) {
             failed.push(format!("{seed}: {last:e} of {} J", all[0]));
         }
     }
+    println!("{unsolved} not solved, {overlaps} overlap");
     none_failed(&failed);
     assert!(unsolved <= UNSOLVED, "{unsolved}");
     assert!(overlaps <= OVERLAPS, "{overlaps}");
