@@ -23,6 +23,9 @@ const FINE: f64 = 0.01;
 /// between them and none at all lies what the instants of impacts do.
 const LEAST_POWER: f64 = 0.7;
 
+/// Path of a body, in parts of the largest radius of gyration, that counts as rest: a robot that stands is not judged by shares of less.
+const REST: f64 = 1e-2;
+
 /// Share of the motion above which an error no longer falls with a power of the time step: the ends have little to do with each other.
 const FAR: f64 = 0.2;
 
@@ -289,7 +292,7 @@ fn moved(body: &Body, a: &Pose, b: &Pose) -> Moved {
     }
 }
 
-/// The longest path of a body, m, as [`Moved::distance`].
+/// The longest path of a body, m, as [`Moved::distance`]; of what rests [`REST`] of its size.
 fn motion(model: &Model, t: &Trajectory) -> f64 {
     let bodies = &model.system.mechanism().bodies;
     let mut poses = model.system.poses(t.state(0));
@@ -301,7 +304,8 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
         }
         poses = next;
     }
-    paths.into_iter().fold(0.0, f64::max)
+    let sizes = bodies.iter().map(|b| REST * b.radius_of_gyration());
+    paths.into_iter().chain(sizes).fold(0.0, f64::max)
 }
 
 /// How far the end moves at half of the time step, and where it moves far, how far it moves on at a quarter.

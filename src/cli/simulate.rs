@@ -2,7 +2,7 @@
 
 use super::gradient::control_name;
 use super::progress::Progress;
-use super::verdict::{judge, warn_of_doubts};
+use super::verdict::{OVERLAP, judge, warn_of_doubts, warn_of_overlap};
 use super::{
     Failure, Integrator, animate, figure_format, model, positive, print_result, report, room,
     shown, stop_on_interrupt, write, write_trajectory,
@@ -282,6 +282,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     }
     let report = Report::of(&model, &t, &balance, stats, seconds)?;
     let doubts = warn_of_doubts(&model, &t, &balance, &stats, rolled.is_ok());
+    warn_of_overlap(&model, report.penetration);
     if a.json {
         print_result(report.to_json(status, rolled.as_ref().err(), &files));
     } else {
@@ -397,11 +398,15 @@ impl<'a> Report<'a> {
             self.mean(stats.iterations),
         );
         if stats.most_parts > 1 {
-            println!(
-                "adaptive substeps: {:.2} per step on average, at most {}, for the fastest swing or turn",
-                self.mean(stats.parts),
-                stats.most_parts
-            );
+            let (mean, most) = (self.mean(stats.parts), stats.most_parts);
+            match self.model.system.choice().substeps() {
+                Substeps::Auto => println!(
+                    "adaptive substeps: {mean:.2} per step on average, at most {most}, for the fastest swing or turn"
+                ),
+                Substeps::One | Substeps::Equal(_) => println!(
+                    "steps are split at impacts: {mean:.2} pieces per step on average, at most {most}"
+                ),
+            }
         }
         let who = if self.model.mechanism.gears.is_empty() {
             "joints"
@@ -416,7 +421,11 @@ impl<'a> Report<'a> {
             );
         }
         if !m.contacts.is_empty() {
-            println!("nothing overlaps by more than {:.1e} m", self.penetration);
+            let by = self.penetration;
+            match by > OVERLAP {
+                true => println!("bodies overlap by up to {by:.1e} m"),
+                false => println!("nothing overlaps by more than {by:.1e} m"),
+            }
         }
         report::print_energy(self.balance);
         for f in files {

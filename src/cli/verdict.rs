@@ -11,6 +11,9 @@ use least_action::mechanism::COARSE_SPIN;
 use least_action::rollout::{Balance, Cause, RolloutStats, Trajectory, Unexplained};
 use least_action::spatial::{COARSE_TURN, RotationLaw};
 
+/// Overlap, m, from which on a motion is warned of: steps leave 1e-9 m.
+pub const OVERLAP: f64 = 1e-6;
+
 /// `h omega` of a swing above which it is coarse, and from which on it is unstable.
 const COARSE: f64 = 1.0;
 const UNSTABLE: f64 = 2.0;
@@ -294,4 +297,14 @@ pub fn warn_of_doubts(
     }
     warn_of_energy(balance);
     swings
+}
+
+/// Warns of bodies that overlap.
+pub fn warn_of_overlap(model: &Model, by: f64) {
+    if by > OVERLAP {
+        warn(format!(
+            "bodies overlap by up to {by:.1e} m: what a step left is pushed out over the next ones; take {}",
+            finer_steps(model)
+        ));
+    }
 }

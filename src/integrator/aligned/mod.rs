@@ -357,4 +357,16 @@ impl<S: Strikes> Equations for Aligned<S> {
     fn check_equations(&self) -> Result<(), String> {
         Err("steps that are split at impacts have no unsolved equations; take impacts at knots, `impacts = \"knots\"`".into())
     }
+
+    fn advance(
+        &self,
+        at: &KnotPoint,
+        w: &mut Self::Work,
+        next: &mut [f64],
+    ) -> Result<(), StepError> {
+        let n = self.pieces(at, w, |_, _, _| Ok(()))?;
+        self.settle_again(at, w, |w| &mut w.own)?;
+        next.copy_from_slice(&w.between[n]);
+        Ok(())
+    }
 }

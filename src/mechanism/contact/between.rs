@@ -90,8 +90,16 @@ fn has_cylinder(of: Sides) -> bool {
 #[inline]
 pub(super) fn is_exchanged(of: Sides) -> bool {
     let are_polytopes = is_polytope(of.0) && is_polytope(of.1);
-    has_cylinder(of) && capsule(of).is_none()
-        || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
+    has_cylinder(of) || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
+}
+
+/// The features that are the ends of a capsule, balls on all of what has edges.
+#[inline]
+pub(super) fn capsule_ends(of: Sides) -> std::ops::Range<usize> {
+    match capsule(of) {
+        Some(_) => 0..ENDS,
+        None => 0..0,
+    }
 }
 
 /// The slots of a supported pair: the names of the features of the first and the second, and their arms from the centers of mass in

@@ -107,7 +107,9 @@ impl Mechanism {
                         .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
                         .map(|_| (2, first, second, ball));
                 }
-                (between::is_exchanged(of) || has_corners(of)).then_some((1, first, second, 0))
+                let is_ball = between::capsule_ends(of).contains(&feature);
+                (!is_ball && (between::is_exchanged(of) || has_corners(of)))
+                    .then_some((1, first, second, 0))
             }
         };
         let of = |c: &Contact| group(c).map(|g| (g, c.parent, c.child));

@@ -303,6 +303,10 @@ impl<'a> Unheld<'a> {
             self.ask_edges();
             return;
         }
+        for end in between::capsule_ends(self.of) {
+            let n = between::touch(self.of, (end, &Meeting::Surfaces), self.end).normal;
+            self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
+        }
         for p in cylinder::parts(a) {
             for q in cylinder::parts(b).filter(|q| cylinder::is_pair(p, *q)) {
                 let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
