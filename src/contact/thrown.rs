@@ -62,11 +62,11 @@ impl Layout {
         sums
     }
 
-    /// Energy of the velocities that push overlaps out, J.
+    /// Energy of the velocities that push overlaps out, J. Places that are below the other body, but beside it, have no impulse.
     fn pushes(&self, elements: &[Element], h: f64) -> f64 {
         let each = elements.iter().zip(&self.slots).filter(|(e, _)| e.law.gap);
-        let own = each.map(|(e, s)| 0.5 * s.mass * (e.here.gap.min(0.0) / h).powi(2));
-        own.sum()
+        let speed = |e: &Element| (-e.here.gap / h).clamp(0.0, e.local.g.max(0.0));
+        each.map(|(e, s)| 0.5 * s.mass * speed(e).powi(2)).sum()
     }
 }
 

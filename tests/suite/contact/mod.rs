@@ -3,6 +3,7 @@
 use crate::drops;
 mod books;
 mod bounces;
+mod capsules;
 mod chains;
 mod cylinders;
 mod fields;
