@@ -348,12 +348,12 @@ mod tests {
             let mut larger = DMatrix::identity(DIM + n, DIM + n);
             larger.view_mut((0, 0), (DIM, DIM)).copy_from(&a);
             let mut soft = a.clone();
-            for i in 0..all.len() {
+            for (i, is_unknown) in unknown.iter().enumerate() {
                 let on = wrenches(&layout, &memory, i);
                 let by = answers(&layout, &memory, i);
                 larger.view_mut((0, DIM + 3 * i), (DIM, 3)).copy_from(&on);
                 larger.view_mut((DIM + 3 * i, 0), (3, DIM)).copy_from(&-&by);
-                if !unknown[i] {
+                if !is_unknown {
                     soft += on * by;
                 }
             }
