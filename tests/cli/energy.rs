@@ -581,14 +581,14 @@ fn springs_too_stiff_for_light_feet_fail() {
 #[test]
 fn springs_too_stiff_on_loaded_feet_fail() {
     let folder = Folder::new("energy_loaded_unstable");
-    let (press, h) = (1e5, 0.005);
+    let (press, h) = (1e5, 0.005_f64);
     for (size, below, fails_at) in [
-        (1.9, 0.05, None),
+        (1.9_f64, 0.05, None),
         (1.98, 0.05, None),
         (2.05, 0.05, Some(8)),
         (2.1, 0.02, Some(8)),
     ] {
-        let stiffness = 8.0 * (size / h as f64).powi(2);
+        let stiffness = 8.0 * (size / h).powi(2);
         let leg = (press + 8.0 * 9.81) / stiffness * (1.0 + below);
         let plain = pressed(0.005, &format!("stiffness = {stiffness:e}"), h);
         let started = format!(
