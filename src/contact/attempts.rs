@@ -36,7 +36,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// Tries to stay as in the step before, then a warm start and cold ones, then curves around what stopped them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
         // what bounces does not go on as before
-        if warm && !self.layout.elastic && self.stay(y, kappa)? && self.refuse_thrown().is_ok() {
+        if warm && !self.layout.elastic && self.stay(y, kappa)? && self.refuse_thrown(kappa).is_ok()
+        {
             return Ok(());
         }
         let mut failed = None;
@@ -66,7 +67,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         // the last start says most of why
         let solved = self.go_around(kappa);
         solved
-            .and_then(|()| self.refuse_thrown())
+            .and_then(|()| self.refuse_thrown(kappa))
             .map_err(|error| match failed {
                 Some(first) if error.may_retry() => first,
                 _ => error.after(failed),

@@ -202,7 +202,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// [`Solver::follow`] from a start; a solution that is none of the motion is not taken.
     pub(super) fn follow_motion(&mut self, kappa: f64) -> Result<(), Failed> {
         self.follow(kappa, PART)?;
-        self.refuse_thrown()
+        self.refuse_thrown(kappa)
     }
 
     /// Counts an iteration of the step; fails where it may take no more.

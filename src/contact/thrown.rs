@@ -8,11 +8,10 @@
 //! V+ . M (V+ - V) <= 0,    hence    T(V+) <= T(V).
 //! ```
 //!
-//! Rows that turn within the step, and overlaps that are pushed out, change that by parts of these energies. A solution with a multiple of
-//! them is refused like a start that was not solved.
-//!
-//! What contacts, limits and friction add to the kinetic energy is `J . (V- + V+)/2`. It is negative but for the same reasons. If the step may be
-//! made in smaller parts, where these are smaller, it is refused if they add a noticeable part.
+//! What contacts, limits and friction add to the kinetic energy is `J . (V- + V+)/2`, which is then negative, too. Rows that turn within the
+//! step, and overlaps that are pushed out, change both by parts of these energies. A solution in which contacts add energy is refused if it has
+//! a multiple of `T(V)`, like a start that was not solved. If the step may be made in smaller parts, in which rows turn less, it is refused if
+//! contacts add a noticeable part.
 
 use super::{Element, Failed, Layout, NewtonSystem, Solver, View};
 use crate::dynamics::StepFailure;
@@ -63,45 +62,49 @@ impl Layout {
         sums
     }
 
-    /// Energy of the velocities that push overlaps out, J. Places that are below the other body, but beside it, have no impulse.
-    fn pushes(&self, elements: &[Element], h: f64) -> f64 {
+    /// Energy of the velocities that push overlaps out, and of those that the end of the central path leaves, `sqrt(kappa)`, J. Places that are
+    /// below the other body, but beside it, have no impulse.
+    fn pushes(&self, w: &View, elements: &[Element], kappa: f64) -> f64 {
+        let (h, path) = (w.at.h(), w.model.mass() * kappa);
         let each = elements.iter().zip(&self.slots).filter(|(e, _)| e.law.gap);
         let speed = |e: &Element| (-e.here.gap / h).clamp(0.0, e.local.g.max(0.0));
-        each.map(|(e, s)| 0.5 * s.mass * speed(e).powi(2)).sum()
+        let overlaps: f64 = each.map(|(e, s)| 0.5 * s.mass * speed(e).powi(2)).sum();
+        overlaps + path
     }
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Fails if the solution at hand is none of the motion; what bounces has velocities of its own before the step.
-    pub(super) fn refuse_thrown(&mut self) -> Result<(), Failed> {
+    /// Fails if the solution at hand, at the end `kappa` of the path, is none of the motion; what bounces has velocities of its own before the
+    /// step.
+    pub(super) fn refuse_thrown(&mut self, kappa: f64) -> Result<(), Failed> {
         let view = self.step.view();
         if self.layout.elastic || !view.at.steps() {
             return Ok(());
         }
-        let h = view.at.h();
         let (after, body) = kinetic(&view, view.trial);
-        let pushes = self.layout.pushes(&self.step.contacts().elements, h);
-        // what forces add is computed only if they would have to add much
         let before = kinetic(&view, view.before).0;
         let c = self.step.contacts();
-        let may_divide = c.most < self.layout.options.max_iterations;
+        let pushes = self.layout.pushes(&view, &c.elements, kappa);
         let [added, changed] = self.layout.added(&view, &c.elements);
-        if may_divide && added > pushes + ADDED * before.max(after) && added > PUSHED * changed {
-            return Err(Failed {
-                failure: StepFailure::Budget,
-                row: 6 * body,
-                residual: self.stats.residual,
-            });
-        }
-        let is_in_play = |energy: f64| after <= MOST * (energy + pushes);
-        if is_in_play(before) || is_in_play(self.energy_of_forces()) {
+        if added <= pushes + (ADDED * before.max(after)).max(PUSHED * changed) {
             return Ok(());
         }
-        Err(Failed {
-            failure: StepFailure::Energy,
-            row: 6 * body,
-            residual: after,
-        })
+        let failed = |failure, residual| {
+            Err(Failed {
+                failure,
+                row: 6 * body,
+                residual,
+            })
+        };
+        if c.most < self.layout.options.max_iterations {
+            return failed(StepFailure::Budget, self.stats.residual);
+        }
+        // what forces add is computed only if they would have to add much
+        let is_in_play = |energy: f64| after <= MOST * (energy + pushes);
+        match is_in_play(before) || is_in_play(self.energy_of_forces()) {
+            true => Ok(()),
+            false => failed(StepFailure::Energy, after),
+        }
     }
 
     /// Kinetic energy that forces alone lead to, J. The solution stays at hand.
