@@ -340,7 +340,8 @@ impl<'a> Report<'a> {
 
     /// s
     fn duration(&self) -> f64 {
-        self.t.intervals.iter().sum()
+        // of no step it is 0, not -0
+        self.t.intervals.iter().fold(0.0, |sum, h| sum + h)
     }
 
     /// A count of all steps, by step.

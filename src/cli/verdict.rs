@@ -222,9 +222,8 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
     let bodies = &system.mechanism().bodies;
     if let (turn, time, Some(body)) = spun {
         warn(format!(
-            "at t = {time:.3} s a contact with friction goes around body `{}` by {turn:.2} rad in a step (coarse above {COARSE_SPIN}): friction has {:.0} % of its torque against a spin, and a rim that rolls may stop; take {}",
+            "at t = {time:.3} s a contact with friction goes around body `{}` by {turn:.2} rad in a step (coarse above {COARSE_SPIN}): friction has too little torque against a spin, and a rim that rolls may stop; take {}",
             bodies[body].name,
-            100.0 * (0.5 * turn).cos().abs(),
             finer_steps(model)
         ));
     }

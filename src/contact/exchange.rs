@@ -171,7 +171,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         let spent = self.step.contacts().spent;
-        let is_limited = self.step.contacts().most < self.layout.options.max_iterations;
+        let may_divide = self.step.contacts().may_divide();
         for round in 0..ROUNDS {
             let exchange = |layout: &Layout, w: &View, elements: &mut [Element], floor: f64| {
                 layout.keep_places(elements);
@@ -179,7 +179,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             };
             let [any, overlaps] = self.with_elements(exchange);
             // shorter steps are tried before an overlap is accepted
-            if overlaps && is_limited {
+            if overlaps && may_divide {
                 return Err(Failed {
                     failure: StepFailure::Budget,
                     row: 0,
@@ -193,7 +193,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             match self.solve_again() {
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
-                Err(error) if is_limited => {
+                Err(error) if may_divide => {
                     return Err(Failed {
                         failure: StepFailure::Budget,
                         ..error

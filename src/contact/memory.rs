@@ -107,6 +107,11 @@ impl Memory {
         self.most = most;
     }
 
+    /// May the step be made in smaller parts if this solve does not lead to a good one?
+    pub(super) fn may_divide(&self) -> bool {
+        self.most != usize::MAX
+    }
+
     /// Takes contacts out of the step prepared, or not; were they out?
     pub(crate) fn replace_idle(&mut self, idle: bool) -> bool {
         std::mem::replace(&mut self.idle, idle)

@@ -114,13 +114,9 @@ pub(super) fn explain(
                 "the loop of this joint closed in another way than its motion leads to: its impulses did {residual:.2e} J of work in one step; take {finer}"
             );
         }
-        StepFailure::Energy => {
-            return format!(
-                "the equations of the step, with its contacts, limits and friction, were solved by velocities of {residual:.2e} J alone, several times what forces lead to; take {finer}"
-            );
-        }
         StepFailure::Stopped
         | StepFailure::Callback
+        | StepFailure::Energy
         | StepFailure::Unsupported => "a step was broken off",
         StepFailure::NotFinite => "the state or a control is not a finite number",
     }

@@ -79,11 +79,8 @@ pub struct DividedWork<W> {
 
 /// May a step that failed so be solved in parts?
 fn may_divide(failure: StepFailure) -> bool {
-    use StepFailure::{Branch, Budget, Domain, Energy, NotConverged, Singular};
-    matches!(
-        failure,
-        Branch | Domain | Energy | NotConverged | Singular | Budget
-    )
+    use StepFailure::{Branch, Budget, Domain, NotConverged, Singular};
+    matches!(failure, Branch | Domain | NotConverged | Singular | Budget)
 }
 
 /// May a step have failed so because its iterations were limited? One that a body's turn stopped before reports that.
@@ -188,6 +185,12 @@ impl<S: Mechanical> Divided<S> {
             n *= 2;
         }
         Ok((n, Swing { rate, ..swing }))
+    }
+
+    /// Parts that keep `h omega` of the swing below [`STABLE`].
+    fn stable_parts(at: &Knot, swing: &Swing) -> usize {
+        let parts = (at.h.abs() * swing.rate / STABLE).ceil();
+        (parts.clamp(1.0, MOST as f64) as usize).next_power_of_two()
     }
 
     /// The failure of a step whose fastest swing is too fast for the most parts says so.
@@ -330,6 +333,7 @@ impl<S: Mechanical> Step for Divided<S> {
         let mut first = None;
         // if no number of parts is solved early, all are tried with as many iterations as contacts may have
         let (fewest, mut early, mut cut) = (n, EARLY, false);
+        let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let made = self.run(n, &seen, w, out);
@@ -360,7 +364,7 @@ impl<S: Mechanical> Step for Divided<S> {
                     }
                     n = asked;
                 }
-                Err(e) if may_divide(e.failure) && 2 * n <= MOST => {
+                Err(e) if may_divide(e.failure) && coarser == fewest && 2 * n <= MOST => {
                     n *= 2;
                     cut |= is_cut(e.failure);
                     // the first says most of why
@@ -368,6 +372,12 @@ impl<S: Mechanical> Step for Divided<S> {
                 }
                 Err(e) if early == EARLY && may_divide(e.failure) && (cut || is_cut(e.failure)) => {
                     (n, early, first) = (fewest, usize::MAX, None);
+                }
+                // fewer parts than turns ask for are less exact, but may have a solution
+                Err(e) if may_divide(e.failure) && coarser > stable => {
+                    coarser /= 2;
+                    (n, early) = (coarser, usize::MAX);
+                    first.get_or_insert(e);
                 }
                 Err(e) => return Err(self.name_swing(at, &swing, first.unwrap_or(e))),
             }
