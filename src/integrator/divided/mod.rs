@@ -33,7 +33,7 @@ use nalgebra::DMatrix;
 /// `h omega` of a part up to which it is not divided further: stable up to 2, coarse above 1, and the tension that the next
 /// step finds may be larger than that of the step before.
 const STABLE: f64 = 1.0;
-/// How fast the share of the swing in its bound is forgotten, by the angle, rad, that bodies turn: levers and directions of forces turn
+/// How fast the share of the swing in its bound is forgotten, by the angle, rad, that bodies with the law `chord` turn: levers and directions of forces turn
 /// with them. A tree that swung at `h omega = 2.3` for four steps, after one of 0.7 16 steps before, gained energy at a share that was
 /// kept until the bound grew.
 const FORGETTING: f64 = 1.0;

@@ -4,8 +4,8 @@
 //! normal by `a` within the step slides along a direction that is `a/2` ahead, and its torque is `cos(a/2)` of what it should be.
 //! Rotation laws that are exact for spins let bodies turn by radians within a step; where they slide the step has to be finer.
 //!
-//! A coin that rolls in a circle meets the ground at points that go around its rim. A step has the point of its start and those opposite:
-//! it has to be finer where the point goes far within it, however slow the coin turns.
+//! The axis of a coin that rolls in a circle precesses about the normal, and the lowest point of its rim goes around the normal with it. A rim that
+//! may come to lie flat is held at fixed points: the step has to be finer if the lowest point goes far within it, however slow the coin turns.
 
 use super::{Collider, Pair, Surface};
 use crate::mechanism::Mechanism;
@@ -18,7 +18,8 @@ pub const COARSE_SPIN: f64 = 0.35;
 const NEAR: f64 = 1e-3;
 /// Sine of the angle at a body's center between its spin and a contact above which the contact goes around: the tip of a top stays.
 const AROUND: f64 = 0.1;
-/// Sine of the tilt above which the lowest point of a rim is one: a coin that lies flat has none, and its trembling is no motion of it.
+/// Sine of the tilt above which a rim has a lowest point: a coin that lies flat has none, and the precession of its trembling is no motion. Coins
+/// tilted by 0.03 rad roll on.
 const TILTED: f64 = 1e-2;
 
 impl Mechanism {
