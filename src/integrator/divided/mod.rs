@@ -83,29 +83,6 @@ fn may_divide(failure: StepFailure) -> bool {
     matches!(failure, Branch | Domain | NotConverged | Singular | Budget)
 }
 
-/// How the numbers of parts of a step are tried.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Pass {
-    /// From the fewest on, with few iterations each.
-    Early,
-    /// Again, with as many iterations as contacts may have. Up to the most parts a solve is still refused if smaller ones may do better: if
-    /// contacts add energy or bodies come to overlap.
-    Late,
-    /// The fewest, whatever they lead to, then fewer than turns ask for: less exact, but they may have a solution.
-    Last,
-}
-
-impl Pass {
-    /// Iterations of a solve with contacts at most; `usize::MAX` if its part is not divided further.
-    fn limit(self, parts: usize) -> usize {
-        match self {
-            Self::Early => EARLY,
-            Self::Late if 2 * parts <= MOST => usize::MAX - 1,
-            Self::Late | Self::Last => usize::MAX,
-        }
-    }
-}
-
 /// May a step have failed so because its iterations were limited? One that a body's turn stopped before reports that.
 fn is_cut(failure: StepFailure) -> bool {
     matches!(failure, StepFailure::Budget | StepFailure::Domain)
@@ -354,10 +331,11 @@ impl<S: Mechanical> Step for Divided<S> {
         };
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
-        let (fewest, mut pass, mut cut) = (n, Pass::Early, false);
+        // if no number of parts is solved early, all are tried with as many iterations as contacts may have
+        let (fewest, mut early, mut cut) = (n, EARLY, false);
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
         let stats = loop {
-            self.inner.limit_iterations(&mut w.own, pass.limit(n));
+            self.inner.limit_iterations(&mut w.own, early);
             let made = self.run(n, &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
@@ -386,28 +364,22 @@ impl<S: Mechanical> Step for Divided<S> {
                     }
                     n = asked;
                 }
-                Err(e) if may_divide(e.failure) => {
+                Err(e) if may_divide(e.failure) && coarser == fewest && 2 * n <= MOST => {
+                    n *= 2;
                     cut |= is_cut(e.failure);
                     // the first says most of why
-                    let e = first.take().unwrap_or(e);
-                    match pass {
-                        Pass::Early | Pass::Late if 2 * n <= MOST => n *= 2,
-                        Pass::Early if cut => {
-                            (pass, n) = (Pass::Late, fewest);
-                            continue;
-                        }
-                        Pass::Late => (pass, n) = (Pass::Last, fewest),
-                        Pass::Early | Pass::Last if coarser > stable => {
-                            coarser /= 2;
-                            (pass, n) = (Pass::Last, coarser);
-                        }
-                        Pass::Early | Pass::Last => {
-                            return Err(self.name_swing(at, &swing, e));
-                        }
-                    }
-                    first = Some(e);
+                    first.get_or_insert(e);
                 }
-                Err(e) => return Err(first.unwrap_or(e)),
+                Err(e) if early == EARLY && may_divide(e.failure) && (cut || is_cut(e.failure)) => {
+                    (n, early, first) = (fewest, usize::MAX, None);
+                }
+                // fewer parts than turns ask for are less exact, but may have a solution
+                Err(e) if may_divide(e.failure) && coarser > stable => {
+                    coarser /= 2;
+                    (n, early) = (coarser, usize::MAX);
+                    first.get_or_insert(e);
+                }
+                Err(e) => return Err(self.name_swing(at, &swing, first.unwrap_or(e))),
             }
         };
         last[0] = 1.0 / n as f64;
