@@ -249,6 +249,18 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
     Ok(())
 }
 
+/// Warns of contacts that gave energy, though not enough for a failure.
+fn warn_of_gain(model: &Model, t: &Trajectory, balance: &Balance) {
+    let found = balance.noticeable_gain();
+    if let Some((knot, Cause::Gain { gain, in_play })) = found.map(|f| (f.knot, f.cause)) {
+        warn(format!(
+            "at t = {:.4} s contacts, friction and dampers gave {gain:.1e} J where {in_play:.1e} J were in play, and they can only take some: the motion from there on is doubtful; take {}",
+            t.knot(knot).t,
+            finer_steps(model)
+        ));
+    }
+}
+
 /// Warns of a body that turned far in a step: what that does to its spin, and what helps.
 fn warn_of_turns(model: &Model, stats: &RolloutStats) {
     if stats.turn <= COARSE_TURN {
@@ -293,6 +305,7 @@ pub fn warn_of_doubts(
     warn_of_passing(model, t);
     if is_done {
         warn_of_alternation(model, t);
+        warn_of_gain(model, t, balance);
     }
     warn_of_energy(balance);
     swings

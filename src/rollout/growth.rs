@@ -10,6 +10,8 @@ const UNEXPLAINED: f64 = 0.5;
 /// Gain by contacts, friction and dampers, in parts of the energy in play before, that is a failure at once: a body that is shot out of
 /// another one may lose what it gained at its next impact.
 const AT_ONCE: f64 = 2.0;
+/// Gain by them, in the same parts, that is warned of, as an energy error is.
+const NOTICEABLE: f64 = 0.05;
 /// Gain that is rounding where nothing is in play, J.
 const UNSEEN: f64 = 1e-9;
 /// Knots in sequence at which the error must be that large: what is small at first, before much is in play, may settle.
@@ -183,15 +185,24 @@ impl Balance {
                 cause: Cause::Gain { gain, in_play },
             })
         });
-        let sustained = self.sustained(|k, play| {
-            let (gain, in_play) = (gains[k], play.driven());
-            let is_large = gain > UNEXPLAINED * in_play + self.floor(play) + halves[k] + UNSEEN;
-            is_large.then_some(Cause::Gain { gain, in_play })
-        });
-        [at_once, sustained]
+        [at_once, self.gain_of(UNEXPLAINED, &gains, &halves)]
             .into_iter()
             .flatten()
             .min_by_key(|u| u.knot)
+    }
+
+    /// A gain by contacts, friction and dampers of more than a twentieth of all else in play: not enough for a failure, and too much for a result.
+    pub fn noticeable_gain(&self) -> Option<Unexplained> {
+        self.gain_of(NOTICEABLE, &self.gains(), &self.within_half_steps())
+    }
+
+    /// A gain of more than a share of all else in play, for several knots.
+    fn gain_of(&self, share: f64, gains: &[f64], halves: &[f64]) -> Option<Unexplained> {
+        self.sustained(|k, play| {
+            let (gain, in_play) = (gains[k], play.driven());
+            let is_large = gain > share * in_play + self.floor(play) + halves[k] + UNSEEN;
+            is_large.then_some(Cause::Gain { gain, in_play })
+        })
     }
 
     /// Windows in whose second half the error stays away from all errors in the first quarter, by more than was in play in the
@@ -427,5 +438,13 @@ mod tests {
         let found = bounce.unexplained().expect("800 J from contacts");
         assert_eq!(found.knot, 200);
         assert!(matches!(found.cause, Cause::Gain { .. }), "{found:?}");
+        // a tenth of what is in play is told, a hundredth is not
+        let gives = |joule: f64| {
+            let mut bounce = make(&|k| if k < 200 { 0.0 } else { joule });
+            bounce.impacts[200..].fill(joule - 1e3);
+            assert_eq!(bounce.unexplained(), None);
+            bounce.noticeable_gain().map(|found| found.knot)
+        };
+        assert_eq!((gives(100.0), gives(10.0)), (Some(200), None));
     }
 }
