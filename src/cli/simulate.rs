@@ -298,7 +298,7 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     doubts.and(rolled).map_err(Failure::unsolved)
 }
 
-/// What is told of a simulation.
+/// Results of a simulation, as printed and as JSON.
 struct Report<'a> {
     model: &'a Model,
     t: &'a Trajectory,

@@ -438,7 +438,7 @@ mod tests {
         let found = bounce.unexplained().expect("800 J from contacts");
         assert_eq!(found.knot, 200);
         assert!(matches!(found.cause, Cause::Gain { .. }), "{found:?}");
-        // a tenth of what is in play is told, a hundredth is not
+        // a gain of a tenth of the energy in play is noticeable, a hundredth is not
         let gives = |joule: f64| {
             let mut bounce = make(&|k| if k < 200 { 0.0 } else { joule });
             bounce.impacts[200..].fill(joule - 1e3);

@@ -45,7 +45,7 @@ impl Sweep {
         }
     }
 
-    /// Keeps linearizations in at most so many bytes, those of the last steps: the first sweep over a trajectory factors
+    /// Stores the linearizations of the last steps, in at most `bytes` bytes of memory: the first sweep over a trajectory factors
     /// them, later ones (of other functions, such as each constraint) find the factors. A step that has changed since is
     /// factored again, so any trajectory of as many steps may follow.
     pub fn with_cache<D: Dynamics>(self, dynamics: &D, bytes: usize) -> Self {
@@ -73,10 +73,9 @@ impl Sweep {
     /// [`Sweep::run`] over some of the steps, as if the trajectory had no others: [`Sweep::x0`] is by the state that the
     /// first of them starts from, and of controls and intervals of other steps the derivative is zero.
     ///
-    /// With a `window` of so many steps the derivative is truncated: the steps are cut into windows, each of which starts
-    /// from the state that was reached as if it were given. What a knot's function says of the state where two windows
-    /// meet goes into the one before, what it says of the control there into the one behind. One window as long as all
-    /// steps is the derivative itself.
+    /// With a `window` the derivative is truncated: the steps are divided into windows of that many steps, and the initial state of each window
+    /// counts as constant. At the knot between two windows, derivatives of the knot's function by the state belong to the earlier window, and
+    /// those by the control to the later one. If one window contains all steps, the derivative is exact.
     ///
     /// # Errors
     /// As [`Sweep::run`].

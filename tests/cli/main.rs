@@ -11,6 +11,7 @@ mod joints;
 mod learners;
 mod meshes;
 mod plot;
+mod rolling;
 mod servos;
 mod simulate;
 mod solve;

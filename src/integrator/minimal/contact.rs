@@ -27,8 +27,8 @@ use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 /// Roundings of a row of the residual, which sums momenta of bodies.
 const ROUNDINGS: f64 = 8.0;
 
-/// Turn of a body by a unit rate of a joint with two turns, from which half a turn is the cause of a failure: within a thousandth of a
-/// radian of it, rates have lost so many digits.
+/// Angular velocity of a body per unit rate of a joint with two rotational coordinates, above which a failure is attributed to the singularity at half a
+/// turn. It is reached within 0.001 rad of the singularity, where three digits of the rates are lost.
 const NEAR_HALF_TURN: f64 = 1e3;
 
 /// Memory of what touches.

@@ -151,7 +151,7 @@ impl Minimal {
                 Singular::Joint(body) => body,
                 Singular::Impulses => self.nodes[0].body,
             };
-            // of the step itself, which tells whether its numbers are finite
+            // the residual of the step shows whether its state is finite
             let residual = self.certificate(at.h, w).residual;
             self.failure(StepFailure::Singular, at, body, residual)
         })

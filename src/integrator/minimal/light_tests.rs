@@ -66,7 +66,7 @@ fn start(height: f64) -> (Vec<f64>, Vec<f64>) {
     (q, rates)
 }
 
-/// A motion of so many steps; `each` sees every step.
+/// Simulates a number of steps from a height, calls `each` with every step, and returns the final poses.
 fn moved<S: Mechanical>(
     s: &S,
     height: f64,

@@ -11,8 +11,8 @@ use super::{Collider, Pair, Surface};
 use crate::mechanism::Mechanism;
 use crate::spatial::{Pose, RotationLaw, Vec3};
 
-/// Angle by which a contact may go around in a step, rad: friction has 98.5 % of its torque there, and rims that roll are told from those
-/// that a blow turns flat (they are not from 0.4 on).
+/// Largest angle by which a contact may go around a body in a step, rad. At this angle friction still has 98.5 % of its torque. Above 0.4 rad, a rolling
+/// rim was treated as one that an impact turns flat, and stopped.
 pub const COARSE_SPIN: f64 = 0.35;
 /// Gap at the next knot below which a contact may hold, in parts of its distance from the center of mass.
 const NEAR: f64 = 1e-3;

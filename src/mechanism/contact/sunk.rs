@@ -8,8 +8,9 @@
 //!
 //! - the plane of the triangle, if the nearest point is in its interior and the ball is above that plane at the knot;
 //! - the triangle, if the nearest point is on its edge or corner and the normal there turns little within the step;
-//! - otherwise a plane through the edge or corner. Its normal points from there to the ball's center at the end of the step. A ball that passes
-//!   over a ridge is behind this plane at the knot. The plane is then turned about the edge or corner until it touches the ball at the knot.
+//! - otherwise a plane through the edge or corner. Its normal points from there to the ball's center at the end of the step. If the
+//!   ball crosses a ridge within the step, it intersects this plane at the knot. The plane is then rotated about the edge or corner until it is
+//!   tangent to the ball at the knot.
 //!
 //! A point meets the plane of the first triangle that its way goes through.
 

@@ -1,15 +1,9 @@
 //! Capsules that fall on free cylinders: they meet its rims, sides and ends, and neither enters the other.
 
-use super::thin::energy;
+use super::solids::wrong;
 use super::{motion, none_failed};
 use crate::common::Source;
 use least_action::spatial::{Pose, Vec3};
-
-/// What a capsule may enter a cylinder by at a knot, m.
-const DEEPEST: f64 = 1e-9;
-
-/// Part of the energy at the start that a run may end with more than it began with: rounding.
-const ROUNDING: f64 = 1e-9;
 
 /// Radius, and length of the cylindrical part, m.
 type Size = [f64; 2];
@@ -105,14 +99,7 @@ fn capsules_do_not_enter_cylinders() {
         let least = all.fold(f64::INFINITY, f64::min);
         touched += usize::from(least < 1e-4);
         worst = worst.max(-least);
-        if least < -DEEPEST {
-            failed.push(format!("{seed}: {least:e} m"));
-        }
-        let n = knots.len();
-        let ends = [&knots[..2], &knots[n - 2..]].map(|k| energy(&m, [&k[0], &k[1]], h));
-        if ends[1] > ends[0] * (1.0 + ROUNDING) {
-            failed.push(format!("{seed}: {ends:?} J"));
-        }
+        failed.extend(wrong(&m, &knots, h, least).map(|why| format!("{seed}: {why}")));
     }
     println!("{touched} touch, deepest {worst:e}");
     assert!(touched > 60, "{touched}");

@@ -214,6 +214,17 @@ fn scene(onto: Onto, seed: u64) -> (String, f64) {
     (text + &initial, h)
 }
 
+/// What is wrong with a drop whose bodies are at least so far apart at all knots: an overlap of more than 1e-9 m, or more energy at the end
+/// than at the start.
+pub(super) fn wrong(m: &Mechanism, knots: &[Vec<Pose>], h: f64, least: f64) -> Option<String> {
+    if least < -DEEPEST {
+        return Some(format!("{least:e} m"));
+    }
+    let n = knots.len();
+    let ends = [&knots[..2], &knots[n - 2..]].map(|k| energy(m, [&k[0], &k[1]], h));
+    (ends[1] > ends[0] * (1.0 + ROUNDING)).then(|| format!("{ends:?} J"))
+}
+
 /// None of the drops overlaps by more than 1e-9 m at a knot, none has a step that is not solved, and impacts and friction take energy.
 fn none_enters(onto: Onto) {
     let (mut failed, mut worst) = (vec![], 0.0_f64);
@@ -229,14 +240,7 @@ fn none_enters(onto: Onto) {
         let all = knots.iter().map(|poses| least(&m, poses));
         let least = all.fold(f64::INFINITY, f64::min);
         worst = worst.max(-least);
-        if least < -DEEPEST {
-            failed.push(format!("{seed}: {least:e} m"));
-        }
-        let n = knots.len();
-        let ends = [&knots[..2], &knots[n - 2..]].map(|k| energy(&m, [&k[0], &k[1]], h));
-        if ends[1] > ends[0] * (1.0 + ROUNDING) {
-            failed.push(format!("{seed}: {ends:?} J"));
-        }
+        failed.extend(wrong(&m, &knots, h, least).map(|why| format!("{seed}: {why}")));
     }
     println!("{onto:?}: deepest {worst:e}");
     none_failed(&failed);
