@@ -218,12 +218,16 @@ impl Layout {
                     e.set_meeting(w, contact, e.found, floor);
                     // what is found for the end of a step may be beside the bodies at the knot, below the other but not in it: what
                     // overlaps at the end is exchanged
-                    if !self.elastic
-                        && e.here.gap < -BESIDE
-                        && !m.overlaps(contact, w.poses, BESIDE)
-                    {
+                    if e.here.gap < -BESIDE && !m.overlaps(contact, w.poses, BESIDE) {
                         e.found = Meeting::Apart;
                         e.set_meeting(w, contact, e.found, floor);
+                    }
+                    match c.moment {
+                        Moment::Blow(_) if e.kept.is_coded() && m.has_parts(contact, &e.kept) => {
+                            e.set_meeting(w, contact, e.kept, floor);
+                        }
+                        Moment::Blow(_) => {}
+                        Moment::Plain | Moment::Behind => e.kept = e.found,
                     }
                 }
                 Source::Friction(j, i) => {

@@ -8,7 +8,7 @@ use super::assembly::{limit_gap, limit_row};
 use super::cone::{Law, Local};
 use super::{BLOW, Element, IMPULSES, Layout, Memory, Moment, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::Inputs;
-use crate::mechanism::{Field, Mechanism, Row, add_wrench, dot, normal_row};
+use crate::mechanism::{Field, Mechanism, Meeting, Row, add_wrench, dot, normal_row};
 use crate::spatial::Pose;
 
 /// Approach, in multiples of what gravity gives a body within an interval, up to which it does not bounce but rests.
@@ -31,6 +31,8 @@ pub enum Touching {
 
 /// What an element did, among the unknowns: bounced as the step decided; else as it was told.
 const BOUNCED: f64 = 1.0;
+/// Where among the numbers of a blow the place is that it acted on.
+pub(super) const PLACE: usize = BLOW - 1;
 
 impl Touching {
     fn number(self) -> f64 {
@@ -130,11 +132,8 @@ impl Layout {
                 false
             }
             (Moment::Plain, None) => {
-                let interval = w.at.before().unwrap_or_else(|| w.at.h());
-                let approach = -dot(w.before, slot.parent, slot.child, &e.normal);
-                let comes = of > 0.0 && approach > self.resting(w.model, slot, interval);
-                (e.restitution, e.bounces) = (if comes { of } else { 0.0 }, false);
-                comes && !w.at.steps()
+                (e.restitution, e.bounces) = (self.bounce(w, slot, &e.normal), false);
+                e.restitution > 0.0 && !w.at.steps()
             }
         };
         if open {
@@ -147,14 +146,28 @@ impl Layout {
         }
     }
 
-    /// Of a step that was solved: does anything that touched come too near to rest? It is to bounce instead.
-    pub(crate) fn strikes(&self, memory: &mut Memory) -> bool {
+    /// The restitution of an element that comes near along this row too fast to rest; else zero.
+    fn bounce(&self, w: &View, slot: &Slot, normal: &Row) -> f64 {
+        let of = self.restitution(w.model, slot);
+        let interval = w.at.before().unwrap_or_else(|| w.at.h());
+        let approach = -dot(w.before, slot.parent, slot.child, normal);
+        if of > 0.0 && approach > self.resting(w.model, slot, interval) {
+            of
+        } else {
+            0.0
+        }
+    }
+
+    /// Of a step that was solved: does anything that touched come too near to rest? It is to bounce instead, where it touched.
+    pub(crate) fn strikes(&self, w: &View, memory: &mut Memory) -> bool {
         if !self.elastic || memory.moment != Moment::Plain {
             return false;
         }
         let mut any = false;
-        for e in &mut memory.elements {
-            e.bounces = e.restitution > 0.0 && e.local.g > e.local.s;
+        for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
+            // other places may have been exchanged for those at the knot
+            e.kept = e.held;
+            e.bounces = e.local.g > e.local.s && self.bounce(w, slot, &e.normal) > 0.0;
             any |= e.bounces;
         }
         any
@@ -166,6 +179,9 @@ impl Layout {
         let each = memory.elements.iter_mut().zip(own.chunks_exact(BLOW));
         each.fold(false, |any, (e, own)| {
             e.bounces = bounced(own[0]);
+            if own[PLACE] != 0.0 {
+                e.kept = Meeting::decoded(own[PLACE]);
+            }
             any || e.bounces
         })
     }
@@ -232,6 +248,9 @@ impl Layout {
         for (e, y) in blow.elements.iter().zip(y.chunks_exact_mut(BLOW)) {
             if e.bounces && e.told.is_none() {
                 y[0] = BOUNCED;
+            }
+            if e.kept.is_coded() {
+                y[PLACE] = e.kept.code();
             }
         }
     }
@@ -360,7 +379,7 @@ impl Memory {
         self.moment = Moment::Blow(h);
         self.follow(step);
         for (own, e) in self.elements.iter_mut().zip(&step.elements) {
-            own.bounces = e.bounces;
+            (own.bounces, own.kept) = (e.bounces, e.kept);
         }
     }
 

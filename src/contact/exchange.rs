@@ -41,7 +41,7 @@ enum Places {
 
 impl Slot {
     /// The contact that an element is.
-    fn contact<'a>(&self, w: &View<'a>) -> Option<&'a Contact> {
+    pub(super) fn contact<'a>(&self, w: &View<'a>) -> Option<&'a Contact> {
         match self.source {
             Source::Contact(i) => Some(&w.model.contacts[i]),
             Source::Friction(..) | Source::Limit(..) => None,
@@ -166,8 +166,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
 
     /// Solves a step that is solved again until no rim is lower than the points that hold it. Where that fails, the step stays as it was.
     pub(super) fn hold_rims(&mut self, y: &[f64], warm: bool) -> Result<(), Failed> {
-        // what bounces is not known before its step is solved
-        if self.layout.rims.is_empty() || self.layout.elastic || !self.step.view().at.steps() {
+        if self.layout.rims.is_empty() || !self.step.view().at.steps() {
             return Ok(());
         }
         let spent = self.step.contacts().spent;

@@ -127,9 +127,9 @@ pub(crate) const UNKNOWNS: usize = 5;
 pub(crate) const IMPULSES: [usize; 3] = [1, 3, 4];
 /// The rows of the law, as many, that each of them is in.
 pub(crate) const LAW: [&[usize]; UNKNOWNS] = [&[0, 1], &[1, 2, 3, 4], &[2, 3, 4], &[2, 3], &[2, 4]];
-/// Numbers of a blow among them, behind those of all contacts: what the contact did ([`blow`]), and `g, b` of the read-out and
-/// the blow together; zero where there was none.
-pub(crate) const BLOW: usize = 4;
+/// Numbers of a blow among them, behind those of all contacts: what the contact did ([`blow`]), `g, b` of the read-out and
+/// the blow together, and the place that the blow acted on; zero where there was none.
+pub(crate) const BLOW: usize = 5;
 
 /// What an element is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ struct Element {
     /// What of a contact meets, from the knot to its successor, and what was found at the knot.
     held: Meeting,
     found: Meeting,
-    /// What the last solution of the step held, while it is solved again.
+    /// What the last solution of the step held, while it is solved again; then what the blow at its knot acts on.
     kept: Meeting,
     /// The contact at the knot.
     here: Touch,

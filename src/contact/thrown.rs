@@ -61,11 +61,10 @@ impl Layout {
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Fails if contacts add energy in the solution at hand, at the end `kappa` of the path, and the step may be made in smaller parts. What
-    /// bounces has velocities of its own before the step.
+    /// Fails if contacts add energy in the solution at hand, at the end `kappa` of the path, and the step may be made in smaller parts.
     pub(super) fn refuse_thrown(&self, kappa: f64) -> Result<(), Failed> {
         let (view, c) = (self.step.view(), self.step.contacts());
-        if self.layout.elastic || !view.at.steps() || !c.may_divide() {
+        if !view.at.steps() || !c.may_divide() {
             return Ok(());
         }
         let pushes = self.layout.pushes(&view, &c.elements, kappa);

@@ -27,8 +27,9 @@
 //! `-G- . x'/2 = (h u)^2/8m` is in the error of the free motion alone. Whether springs, dampers, friction of joints or actuators
 //! press, makes no difference. Friction of joints is bounded, thus a force: it is always part of `x'`.
 
+use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
-use crate::mechanism::{Mechanism, Row, dot, vec3};
+use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
 
 /// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
 /// what the central path leaves at open gaps.
@@ -95,9 +96,14 @@ pub(crate) struct KnotBooks {
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
+    /// What blows of the whole knot act on at other places than the step: elements there, and impulses, which are not among those above.
+    struck: Vec<Struck>,
     /// Wrenches on the bodies, by [`Role`].
     wrenches: [[Vec<f64>; 3]; 2],
 }
+
+/// The number of an element, what it is where a blow acts on it, and the impulses there.
+type Struck = (usize, Element, [f64; 3]);
 
 /// What the impulse of an element counts as.
 #[derive(Clone, Copy)]
@@ -168,6 +174,38 @@ impl Layout {
         [read, all]
     }
 
+    /// Takes blows on other places than those of the step out of the impulses of the whole knot.
+    fn struck_elsewhere(
+        &self,
+        w: &View,
+        memory: &Memory,
+        y: &[f64],
+        [read, whole]: &mut [Vec<[f64; 3]>; 2],
+    ) -> Vec<Struck> {
+        let Some(blows) = y.get(self.blows()) else {
+            return vec![];
+        };
+        let mut struck = vec![];
+        for (i, own) in blows.chunks_exact(BLOW).enumerate() {
+            let (e, held) = (&memory.elements[i], Meeting::decoded(own[PLACE]));
+            let contact = self.slots[i].contact(w);
+            if let Some(contact) = contact
+                && own[PLACE] != 0.0
+                && held != e.held
+                && w.model.has_parts(contact, &held)
+            {
+                // the read-out before the blow acts where the step does
+                let size = [0, 1, 2].map(|k| own[k + 1] - read[i][k]);
+                let each = whole[i].iter_mut().zip(size);
+                each.for_each(|(all, own)| *all -= own);
+                let mut there = *e;
+                there.set_meeting(w, contact, held, memory.gap_floor());
+                struck.push((i, there, size));
+            }
+        }
+        struck
+    }
+
     /// Begins the work of what touches at a knot, after the velocities there were read. `y` are the unknowns of the step from the knot,
     /// empty at the last one, `after` the velocities over its interval `h`, and `dim` the length of rows. At the start of a
     /// trajectory `loads` is empty; it then keeps which elements are loaded.
@@ -181,10 +219,15 @@ impl Layout {
     ) -> KnotBooks {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
-        let impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
+        let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
         let roles = self.roles(memory, &impulses[1], loads);
+        let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let mut rows = vec![vec![0.0; dim]; if y.is_empty() { ROWS } else { 2 * ROWS }];
-        let wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], &roles));
+        let mut wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], &roles));
+        for (i, e, size) in &struck {
+            let out = &mut wrenches[1][roles[*i] as usize];
+            e.add_impulses(&self.slots[*i], *size, 1.0, out);
+        }
         for (exchange, [blows, held, _]) in rows.chunks_exact_mut(ROWS).zip(&wrenches) {
             let all = blows.iter().zip(held).map(|(blow, held)| blow + held);
             exchange[1]
@@ -200,6 +243,7 @@ impl Layout {
         KnotBooks {
             rows,
             impulses,
+            struck,
             wrenches,
         }
     }
@@ -249,10 +293,11 @@ impl Layout {
             let [mean, change] = mean_and_change(rows[0], after);
             let [blow, own] = [1, 2].map(|i| rows[ROWS * k + i].to_vec());
             let [blows, held, stands] = &books.wrenches[k];
+            let struck = if k == 0 { &[] } else { &books.struck[..] };
             let rest: Vec<f64> = change.iter().zip(&blow).map(|(c, b)| c - b).collect();
             let on = |wrenches: &[f64], v: &[f64]| product(wrenches, v.iter().copied());
             Exchange {
-                work: self.work(memory, &books.impulses[k], &mean),
+                work: self.work(memory, &books.impulses[k], struck, &mean),
                 others_on_blow: on(blows, &rest) + on(held, &rest) - on(stands, &blow),
                 others_on_held: on(held, &rest) - on(stands, &own),
                 mean,
@@ -272,9 +317,18 @@ impl Layout {
     /// How simultaneous impulses share what they do to each other is not determined. Where a blow would turn the slip that
     /// friction then stops, the mean has friction drive what it only holds back; as friction never gives energy, what it
     /// would give is counted as spent by the blows of the same instant, up to all that they spend.
-    fn work(&self, memory: &Memory, impulses: &[[f64; 3]], mean: &[f64]) -> ContactWork {
+    fn work(
+        &self,
+        memory: &Memory,
+        impulses: &[[f64; 3]],
+        struck: &[Struck],
+        mean: &[f64],
+    ) -> ContactWork {
         let (mut out, mut given) = (ContactWork::default(), 0.0);
-        for ((e, slot), own) in memory.elements.iter().zip(&self.slots).zip(impulses) {
+        let all = memory.elements.iter().zip(&self.slots).zip(impulses);
+        let all = all.map(|((e, slot), own)| (e, slot, own));
+        let more = struck.iter().map(|(i, e, own)| (e, &self.slots[*i], own));
+        for (e, slot, own) in all.chain(more) {
             let work = |row: &Row, size: f64| match size {
                 0.0 => 0.0,
                 _ => slot.mass * size * dot(mean, slot.parent, slot.child, row),

@@ -194,6 +194,12 @@ impl Maximal {
         self.contacts.take_places(&view, memory, y);
     }
 
+    /// Does anything bounce at the knot of the step that was solved?
+    pub(super) fn strikes(&self, w: &mut Work) -> bool {
+        let (view, memory, ..) = self.split(w);
+        self.contacts.strikes(&view, memory)
+    }
+
     /// Their part of the residual.
     pub(super) fn evaluate_contacts(&self, w: &mut Work) {
         let (view, memory, residual, _) = self.split(w);

@@ -39,7 +39,7 @@ impl Maximal {
         self.prepare(at.step(), x, u, w)?;
         Self::forget_blow(w);
         let mut stats = self.solve_prepared(w, y)?;
-        if self.contacts.strikes(&mut w.contacts) {
+        if self.strikes(w) {
             self.strike(at, x, u, w)?;
             let behind = self.solve_prepared(w, y)?;
             stats = StepStats {

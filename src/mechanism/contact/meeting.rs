@@ -158,6 +158,9 @@ impl Meeting {
     }
 }
 
+/// The code of what has none.
+const NOTHING: f64 = -1.0;
+
 impl Meeting {
     /// What a step exchanges as a number of its unknowns, none of which is zero: points of rims are positive, others less than -1. -1 of what
     /// has none.
@@ -176,9 +179,8 @@ impl Meeting {
                     1.0 + f64::from(side) + 2.0 * f64::from(u8::from(up)) + 4.0 * face as f64;
                 f64::from(part) + 1.0 + turn * which
             }
-            Self::Parts([p, q]) => {
-                (p.bits().zip(q.bits())).map_or(-1.0, |(p, q)| -2.0 - 2.0 * (p + q * PARTS) as f64)
-            }
+            Self::Parts([p, q]) => (p.bits().zip(q.bits()))
+                .map_or(NOTHING, |(p, q)| -2.0 - 2.0 * (p + q * PARTS) as f64),
             Self::Edges {
                 edges: [a, b],
                 against,
@@ -187,7 +189,7 @@ impl Meeting {
                     let p = p + INDEX as u64 * (CROSSING + u64::from(against));
                     -2.0 - 2.0 * (p + q * PARTS) as f64
                 }
-                _ => -1.0,
+                _ => NOTHING,
             },
             Self::Vertex { side, vertex, face } => {
                 let bits = side + 2 * (vertex.min(INDEX - 1) + INDEX * face.min(INDEX - 1));
@@ -199,10 +201,10 @@ impl Meeting {
                 let [p, q] = by.map(|x| (i32::from(x) + HALF_TURN) as usize / COARSE);
                 match number < NUMBERS {
                     true => field_code((number * STEPS + p) * STEPS + q, 2),
-                    false => -1.0,
+                    false => NOTHING,
                 }
             }
-            _ => -1.0,
+            _ => NOTHING,
         }
     }
 
@@ -249,6 +251,11 @@ impl Meeting {
             _ => return None,
         };
         Some(between(p, q))
+    }
+
+    /// Is it something that a step exchanges?
+    pub(crate) fn is_coded(&self) -> bool {
+        self.code() != NOTHING
     }
 
     /// What has that number.
