@@ -54,6 +54,17 @@ pub(super) fn bounced(number: f64) -> bool {
     number == BOUNCED || number == Touching::Strikes.number()
 }
 
+/// How a step is told to treat what may bounce.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// Each element.
+    pub how: &'a [Touching],
+    /// What of it strikes, by its [place](Layout::place); as found at the knot where that is zero.
+    pub struck: &'a [f64],
+    /// Does the step begin with the places among the unknowns that it is given?
+    pub keeps: bool,
+}
+
 /// What of something that may bounce is known of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap {
@@ -193,6 +204,21 @@ impl Layout {
         }
         let mut own = y[self.blows()].chunks_exact(BLOW);
         own.position(|own| own[0] == BOUNCED)
+    }
+
+    /// Tells the step prepared what of its elements strikes at its knot.
+    pub(crate) fn tell_struck(&self, memory: &mut Memory, struck: &[f64]) {
+        for (e, code) in memory.elements.iter_mut().zip(struck) {
+            if *code != 0.0 {
+                e.kept = Meeting::decoded(*code);
+            }
+        }
+    }
+
+    /// What of an element met at the end of the step last solved, as a number; zero where it is always the same.
+    pub(crate) fn place(&self, memory: &Memory, element: usize) -> f64 {
+        let held = &memory.elements[element].held;
+        if held.is_coded() { held.code() } else { 0.0 }
     }
 
     /// Tells what may bounce how it is treated; the rest touches.

@@ -105,7 +105,7 @@ mod unsolved;
 mod work;
 
 pub(crate) use assembly::Acts;
-pub use blow::{Gap, Touching};
+pub use blow::{Gap, Told, Touching};
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View};
 pub use options::{Cone, ContactOptions, Impacts};
@@ -441,7 +441,7 @@ impl Layout {
     }
 
     /// Those that say which points of rims were held ([`exchange`]).
-    fn rim_points(&self) -> std::ops::Range<usize> {
+    pub(crate) fn rim_points(&self) -> std::ops::Range<usize> {
         let first = self.blows().end;
         first..first + self.rims.iter().map(Vec::len).sum::<usize>()
     }

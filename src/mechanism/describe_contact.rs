@@ -288,13 +288,8 @@ impl MechanismBuilder {
                 specs.push(c);
             }
         }
-        let limited = joints.iter().flat_map(|j| &j.directions);
-        let mut bounds = limited.filter(|d| d.is_limited());
-        // where anything bounces a step is not solved again with other vertices
-        let bounces =
-            colliders.iter().any(|c| c.restitution > 0.0) || bounds.any(|d| d.restitution > 0.0);
         for c in &mut colliders {
-            c.by_lowest = !bounces && is_fine(c);
+            c.by_lowest = is_fine(c);
         }
         self.check_groups(&colliders, &specs, bodies)?;
         let mut names = SideNames::new(&half_spaces, &colliders, bodies);

@@ -19,7 +19,7 @@ pub(super) const VERTICES: usize = 1000;
 /// to a hundred with 700.
 pub(super) const PAIRED: usize = 128;
 
-/// The same if every vertex is a contact, as on height fields and if any contact has a restitution.
+/// The same if every vertex is a contact, as on height fields.
 pub(super) use crate::mechanism::FEW;
 
 /// Share of the vertices that is tried next if a hull is refused by default.

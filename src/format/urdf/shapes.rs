@@ -372,10 +372,8 @@ impl<'a> Assembly<'a> {
             Solid::Mesh { file, scale } => {
                 let triangles = mesh::read(self.source.path(), file, scale)?;
                 let is_rough = |t: &TerrainSpec| matches!(t.shape, TerrainShape::Heights { .. });
-                let mut feet = self.import.feet.values().flat_map(|feet| feet.values());
                 // then every vertex is a contact
-                let few = self.import.terrain.values().any(is_rough)
-                    || feet.any(|foot| foot.restitution > 0.0);
+                let few = self.import.terrain.values().any(is_rough);
                 let most = match (few, self.import.self_contacts.is_empty()) {
                     (true, _) => hull::FEW,
                     (false, false) => hull::PAIRED,

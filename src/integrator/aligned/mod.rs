@@ -35,13 +35,14 @@ mod tests;
 
 use super::mechanical::Mechanical;
 use super::within::{charts_within, start_within, step_within};
-use crate::contact::{Gap, Touching};
+use crate::contact::{Gap, Told, Touching};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
     Stored, model_by_pushes,
 };
 use nalgebra::DMatrix;
+use std::ops::Range;
 
 /// Splits of an interval at most. The flights between bounces shorten by the restitution; a fifth bounce within an interval
 /// follows four flights shorter than it.
@@ -81,11 +82,17 @@ pub trait Strikes: Mechanical {
     fn step_told(
         &self,
         seen: &KnotPoint,
-        how: &[Touching],
+        told: &Told,
         w: &mut Self::Work,
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError>;
+
+    /// Which unknowns say what of elements meets, where a step may exchange that.
+    fn places(&self) -> Range<usize>;
+
+    /// What of an element met at the end of the step last solved, as such a number; zero where it is always the same.
+    fn place_of(&self, w: &Self::Work, element: usize) -> f64;
 
     /// How elements were treated in the step of these unknowns.
     fn told(&self, y: &[f64], how: &mut [Touching]);
@@ -149,8 +156,9 @@ pub struct AlignedWork<W> {
     between: Vec<Vec<f64>>,
     unknowns: Vec<Vec<f64>>,
     lengths: [f64; PIECES],
-    /// How elements are treated, and what was seen of them in an attempt.
+    /// How elements are treated, what of those that strike does, and what was seen of them in an attempt.
     how: Vec<Touching>,
+    struck: Vec<f64>,
     gaps: Vec<Option<Gap>>,
     /// Derivatives of the gap that closes behind each piece, by what goes into it.
     closing: Vec<Inputs>,
@@ -277,6 +285,7 @@ impl<S: Strikes> Step for Aligned<S> {
             unknowns: vec![vec![0.0; d.ny]; PIECES],
             lengths: [0.0; PIECES],
             how: vec![Touching::Open; self.inner.elements()],
+            struck: vec![0.0; self.inner.elements()],
             gaps: vec![None; self.inner.elements()],
             closing: vec![d.inputs(); MOST],
             inputs: d.inputs(),

@@ -1,7 +1,7 @@
 //! The step: how it is split.
 
 use super::{Aligned, AlignedWork, MOST, SHORTEST, Strikes, TOUCHING, open_again};
-use crate::contact::{Gap, Touching};
+use crate::contact::{Gap, Told, Touching};
 use crate::dynamics::{Knot, KnotPoint, StepError, StepStats};
 
 /// Gap that counts as closed, m or rad: the rounding of positions of some ten metres.
@@ -41,6 +41,7 @@ impl<S: Strikes> Aligned<S> {
             y: &[],
         };
         self.inner.at_rest(&first, &mut w.own, &mut w.how)?;
+        w.struck.fill(0.0);
         let mut stats = StepStats::default();
         let mut n = 0;
         loop {
@@ -91,7 +92,7 @@ impl<S: Strikes> Aligned<S> {
         let mut all = StepStats::default();
         // every round either returns or lets an element touch that did not
         loop {
-            let stats = self.attempt(n, piece, first, w)?;
+            let stats = self.attempt(n, piece, first, false, w)?;
             all = all.and(&stats);
             if !self.look(n == MOST, interval, w) {
                 continue;
@@ -105,7 +106,7 @@ impl<S: Strikes> Aligned<S> {
             };
             if piece.h - tau < SHORTEST * interval {
                 // at the next knot
-                all = all.and(&self.attempt(n, piece, first, w)?);
+                all = all.and(&self.attempt(n, piece, first, false, w)?);
                 return Ok((all, End::Knot));
             }
             let at_knot = tau < SHORTEST * interval;
@@ -116,30 +117,39 @@ impl<S: Strikes> Aligned<S> {
         }
     }
 
-    /// Solves the piece as elements are to be treated, over its length.
+    /// Solves the piece as elements are to be treated, over its length; if it `keeps` what met in the last attempt, from there on.
     fn attempt(
         &self,
         n: usize,
         piece: &Knot,
         first: &KnotPoint,
+        keeps: bool,
         w: &mut AlignedWork<S::Work>,
     ) -> Result<StepStats, StepError> {
         let (before, after) = w.between.split_at_mut(n);
         let (y, next) = (&mut w.unknowns[n], &mut after[0]);
-        y.copy_from_slice(&w.spare.y);
+        let places = self.inner.places();
+        y[..places.start].copy_from_slice(&w.spare.y[..places.start]);
+        y[places.end..].copy_from_slice(&w.spare.y[places.end..]);
+        let told = Told {
+            how: &w.how,
+            struck: &w.struck,
+            keeps,
+        };
         let seen = KnotPoint {
             at: *piece,
             x: before.last().map_or(first.x, |x| x),
             ..*first
         };
-        self.inner.step_told(&seen, &w.how, &mut w.own, next, y)
+        self.inner.step_told(&seen, &told, &mut w.own, next, y)
     }
 
     /// Looks at what came through in the attempt, and keeps it in `w.gaps`; false where what does so from the start is now treated
     /// otherwise.
     fn look(&self, is_last: bool, interval: f64, w: &mut AlignedWork<S::Work>) -> bool {
         let mut stays = true;
-        for (i, (how, seen)) in w.how.iter_mut().zip(&mut w.gaps).enumerate() {
+        let each = w.how.iter_mut().zip(&mut w.struck).zip(&mut w.gaps);
+        for (i, ((how, struck), seen)) in each.enumerate() {
             *seen = None;
             if *how == Touching::Touches {
                 continue;
@@ -158,6 +168,7 @@ impl<S: Strikes> Aligned<S> {
                 } else {
                     Touching::Strikes
                 };
+                *struck = self.inner.place_of(&w.own, i);
                 stays = false;
             } else {
                 *seen = Some(gap);
@@ -185,7 +196,7 @@ impl<S: Strikes> Aligned<S> {
     ) -> Result<Option<f64>, StepError> {
         let mut least = |t: f64, w: &mut AlignedWork<S::Work>| {
             let short = Knot { h: t, ..*piece };
-            *stats = stats.and(&self.attempt(n, &short, first, w)?);
+            *stats = stats.and(&self.attempt(n, &short, first, true, w)?);
             Ok::<_, StepError>(self.least(w))
         };
         let of = |of: fn(&Gap) -> f64, w: &AlignedWork<S::Work>| {
@@ -230,11 +241,17 @@ impl<S: Strikes> Aligned<S> {
         Ok(Some(t))
     }
 
-    /// The least gap in the last attempt of what comes through.
+    /// May an element come through in the last attempt? What of it meets may be another than when it was looked at; what was at the
+    /// other's surface as the attempt began flies off.
+    fn may_come(&self, i: usize, gap: &Gap, w: &AlignedWork<S::Work>) -> bool {
+        w.how[i] != Touching::Touches && (w.gaps[i].is_some() || gap.start > TOUCHING)
+    }
+
+    /// The least gap in the last attempt of what may come through.
     fn least(&self, w: &AlignedWork<S::Work>) -> f64 {
-        let through = w.gaps.iter().enumerate().filter(|(_, g)| g.is_some());
-        let gaps = through.map(|(i, _)| self.inner.gap_of(&w.own, i).end);
-        gaps.fold(f64::INFINITY, f64::min)
+        let each = (0..w.how.len()).map(|i| (i, self.inner.gap_of(&w.own, i)));
+        let may = each.filter(|(i, gap)| self.may_come(*i, gap, w));
+        may.map(|(_, gap)| gap.end).fold(f64::INFINITY, f64::min)
     }
 
     /// What strikes at the instant found: the first of it, and from here on it is told so. None where the piece is to be solved
@@ -251,15 +268,22 @@ impl<S: Strikes> Aligned<S> {
         // how fast it comes near then, by the parabola through the three gaps
         let rest = piece.h - tau;
         let mut rests = false;
-        for (i, seen) in w.gaps.iter_mut().enumerate() {
-            let Some(gap) = *seen else { continue };
-            let here = self.inner.gap_of(&w.own, i).end;
-            if here > least + TOUCHING {
-                *seen = None;
+        for i in 0..w.how.len() {
+            let now = self.inner.gap_of(&w.own, i);
+            if !self.may_come(i, &now, w) || now.end > least + TOUCHING {
+                w.gaps[i] = None;
                 continue;
             }
-            let (before, after) = ((gap.start - here) / tau, (here - gap.end) / rest);
-            let approach = (before * rest + after * tau) / piece.h;
+            let before = (now.start - now.end) / tau;
+            let approach = match w.gaps[i] {
+                Some(gap) if gap.start == now.start => {
+                    let after = (now.end - gap.end) / rest;
+                    (before * rest + after * tau) / piece.h
+                }
+                // of what was exchanged meanwhile no later gap is known
+                _ => before,
+            };
+            w.gaps[i] = Some(now);
             let again = at_knot && w.how[i] == Touching::Strikes;
             if again || self.inner.would_rest(&w.own, i, approach, interval) {
                 w.how[i] = Touching::Touches;
@@ -276,6 +300,7 @@ impl<S: Strikes> Aligned<S> {
         for (i, how) in w.how.iter_mut().enumerate() {
             if w.gaps[i].is_some() {
                 *how = Touching::Strikes;
+                w.struck[i] = self.inner.place_of(&w.own, i);
                 first = first.or(Some(i));
             }
         }

@@ -1,9 +1,10 @@
 //! What splits steps where something strikes asks of the integrator.
 
 use super::{Maximal, Work};
-use crate::contact::{Gap, Touching};
+use crate::contact::{Gap, Told, Touching};
 use crate::dynamics::{Inputs, KnotPoint, Outputs, StepError, StepStats};
 use crate::integrator::aligned::Strikes;
+use std::ops::Range;
 
 impl Strikes for Maximal {
     fn has_impacts(&self) -> bool {
@@ -36,13 +37,21 @@ impl Strikes for Maximal {
     fn step_told(
         &self,
         seen: &KnotPoint,
-        how: &[Touching],
+        told: &Told,
         w: &mut Work,
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
         self.apply(seen.p, w)?;
-        self.solve_told(seen, how, w, next, y)
+        self.solve_told(seen, told, w, next, y)
+    }
+
+    fn places(&self) -> Range<usize> {
+        self.contacts.rim_points()
+    }
+
+    fn place_of(&self, w: &Work, element: usize) -> f64 {
+        self.contacts.place(&w.contacts, element)
     }
 
     fn told(&self, y: &[f64], how: &mut [Touching]) {

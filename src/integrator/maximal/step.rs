@@ -3,7 +3,7 @@
 use super::assembly::vec3;
 use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
-use crate::contact::Touching;
+use crate::contact::Told;
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::spatial::{RotationLaw, Vec3};
 
@@ -58,16 +58,20 @@ impl Maximal {
     pub(super) fn solve_told(
         &self,
         seen: &KnotPoint,
-        how: &[Touching],
+        told: &Told,
         w: &mut Work,
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
-        self.contacts.tell(&w.model, &mut w.contacts, how);
+        self.contacts.tell(&w.model, &mut w.contacts, told.how);
         self.prepare(seen.at.step(), seen.x, seen.u, w)?;
+        self.contacts.tell_struck(&mut w.contacts, told.struck);
         Self::forget_blow(w);
         if self.contacts.is_to_strike(&w.contacts) {
             self.strike(&seen.at, seen.x, seen.u, w)?;
+        }
+        if told.keeps {
+            self.take_places(y, w);
         }
         let stats = self.solve_prepared(w, y)?;
         self.write_solution(w, next, y);

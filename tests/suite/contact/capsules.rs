@@ -1,7 +1,7 @@
 //! Capsules that fall on free cylinders: they meet its rims, sides and ends, and neither enters the other.
 
 use super::solids::wrong;
-use super::{motion, none_failed};
+use super::{bouncing, motion, none_failed};
 use crate::common::Source;
 use least_action::spatial::{Pose, Vec3};
 
@@ -75,12 +75,15 @@ fn scene(seed: u64) -> (String, f64, [Size; 2]) {
     (text, h, sizes)
 }
 
-#[test]
-fn capsules_do_not_enter_cylinders() {
+/// None of the capsules enters its cylinder.
+fn none_enters(bounces: bool) {
     let mut failed = vec![];
     let (mut touched, mut worst) = (0, 0.0_f64);
     for seed in 0..90 {
-        let (text, h, [capsule, can]) = scene(seed);
+        let (mut text, h, [capsule, can]) = scene(seed);
+        if bounces {
+            text = bouncing(&text, seed);
+        }
         let (m, knots) = match motion(&text) {
             Ok(motion) => motion,
             Err(e) => {
@@ -104,4 +107,14 @@ fn capsules_do_not_enter_cylinders() {
     println!("{touched} touch, deepest {worst:e}");
     assert!(touched > 60, "{touched}");
     none_failed(&failed);
+}
+
+#[test]
+fn capsules_do_not_enter_cylinders() {
+    none_enters(false);
+}
+
+#[test]
+fn capsules_that_bounce_do_not_enter_cylinders() {
+    none_enters(true);
 }

@@ -1,7 +1,7 @@
 //! Ends of cylinders that come down: how far any part of a rim enters what it lands on, with both integrators.
 
 use super::separation::separation;
-use super::{motion, terrain};
+use super::{bouncing, motion, terrain};
 use least_action::mechanism::{Collider, Mechanism, Surface};
 use least_action::spatial::Pose;
 use std::f64::consts::FRAC_PI_2;
@@ -286,4 +286,16 @@ fn no_cylinder_enters_another() {
     none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
         thrown_on(Target::Cylinder, seed, integrator)
     });
+}
+
+#[test]
+fn no_cylinder_that_bounces_enters_anything() {
+    none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
+        bouncing(&thrown(seed, GROUND, integrator, None), seed as u64)
+    });
+    for target in [Target::Edge, Target::Body, Target::Cylinder] {
+        none_overlaps((60, 0), DEEPEST, &|seed, integrator| {
+            bouncing(&thrown_on(target, seed, integrator), seed as u64)
+        });
+    }
 }

@@ -53,6 +53,16 @@ fn terrain(name: &str, shape: &str, position: [f64; 3], friction: f64) -> String
     )
 }
 
+/// A scene whose contacts `c` bounce, at knots or at the instants of impacts.
+fn bouncing(text: &str, seed: u64) -> String {
+    let restitution = [0.2, 0.6, 0.9][seed as usize % 3];
+    let impacts = ["knots", "aligned"][seed as usize / 3 % 2];
+    let contacts = format!("contacts.c = {{ restitution = {restitution}, ");
+    let elastic = text.replace("contacts.c = { ", &contacts);
+    assert_ne!(elastic, text, "a scene with contacts `c`");
+    elastic.replace("\"minimal\"", "\"maximal\"") + &format!("[contact]\nimpacts = \"{impacts}\"\n")
+}
+
 /// The mechanism of a file and the poses of its bodies at every knot, or why a step has no solution.
 fn motion(text: &str) -> Result<(Mechanism, Vec<Vec<Pose>>), String> {
     let document = format::parse(text, "motion.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -155,11 +165,13 @@ impl Sim {
     pub fn impulses(&self) -> impl Iterator<Item = f64> {
         let own = &self.y[self.system.symbolic().dim()..];
         let m = self.system.mechanism();
-        let elastic = m.contacts.iter().any(|c| m.restitution(c) > 0.0);
-        // four numbers of every contact at the end
-        let blows = own.len() - if elastic { 4 * m.contacts.len() } else { 0 };
+        // five numbers of every contact, and as many of its blow, of which the second is the impulse
+        let (first, elastic) = (
+            5 * m.contacts.len(),
+            m.contacts.iter().any(|c| m.restitution(c) > 0.0),
+        );
         m.contacts.iter().enumerate().map(move |(i, c)| {
-            let blow = own.get(blows + 4 * i + 1).copied().unwrap_or(0.0);
+            let blow = if elastic { own[first + 5 * i + 1] } else { 0.0 };
             c.effective_mass * (own[5 * i + 1] + blow)
         })
     }

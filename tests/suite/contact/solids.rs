@@ -1,7 +1,7 @@
 //! Boxes and hulls that fall on edges, corners and each other: none enters another, whatever the step.
 
 use super::thin::energy;
-use super::{motion, none_failed, terrain};
+use super::{bouncing, motion, none_failed, terrain};
 use crate::common::Source;
 use least_action::mechanism::{Collider, Mechanism, Surface};
 use least_action::spatial::{Pose, Vec3};
@@ -226,10 +226,13 @@ pub(super) fn wrong(m: &Mechanism, knots: &[Vec<Pose>], h: f64, least: f64) -> O
 }
 
 /// None of the drops overlaps by more than 1e-9 m at a knot, none has a step that is not solved, and impacts and friction take energy.
-fn none_enters(onto: Onto) {
+fn none_enters(onto: Onto, bounces: bool) {
     let (mut failed, mut worst) = (vec![], 0.0_f64);
     for seed in 0..DROPS {
-        let (text, h) = scene(onto, seed);
+        let (mut text, h) = scene(onto, seed);
+        if bounces {
+            text = bouncing(&text, seed);
+        }
         let (m, knots) = match motion(&text) {
             Ok(motion) => motion,
             Err(e) => {
@@ -248,15 +251,22 @@ fn none_enters(onto: Onto) {
 
 #[test]
 fn nothing_enters_edges_and_corners_of_the_world() {
-    none_enters(Onto::Fixed);
+    none_enters(Onto::Fixed, false);
 }
 
 #[test]
 fn nothing_enters_what_lies_on_the_floor() {
-    none_enters(Onto::Lying);
+    none_enters(Onto::Lying, false);
 }
 
 #[test]
 fn nothing_enters_what_falls_too() {
-    none_enters(Onto::Falling);
+    none_enters(Onto::Falling, false);
+}
+
+#[test]
+fn what_bounces_does_not_enter_either() {
+    for onto in [Onto::Fixed, Onto::Lying, Onto::Falling] {
+        none_enters(onto, true);
+    }
 }
