@@ -74,6 +74,8 @@ pub struct Gap {
     pub end: f64,
     /// How fast it came near in the interval before the knot, m/s or rad/s.
     pub approach: f64,
+    /// Was what met at the end exchanged for what was found at the knot?
+    pub exchanged: bool,
 }
 
 impl Layout {
@@ -318,6 +320,7 @@ impl Layout {
             start: e.here.gap,
             end,
             approach: -dot(w.before, slot.parent, slot.child, &e.normal),
+            exchanged: e.held != e.found,
         }
     }
 

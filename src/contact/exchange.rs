@@ -15,7 +15,7 @@
 //!
 //! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
 
-use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, View};
+use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, Touching, View};
 use crate::dynamics::StepFailure;
 use crate::mechanism::{Contact, Meeting, TURN};
 
@@ -108,11 +108,22 @@ impl Layout {
         }
     }
 
+    /// Is a contact closed at the end of the step that is told not to touch?
+    fn comes_through(&self, w: &View, e: &Element, i: usize) -> bool {
+        let is_open = e.told.is_some_and(|told| told != Touching::Touches);
+        let contact = self.slots[i].contact(w).filter(|_| is_open);
+        contact.is_some_and(|c| w.model.touch_of(c, &e.held, w.next).gap < 0.0)
+    }
+
     /// Makes contacts of the points of rims that are lowest at the end of the step and below what they meet. Are there any, and does anything
     /// overlap that nothing would hold?
     fn exchange(&self, w: &View, elements: &mut [Element], floor: f64, moves: bool) -> [bool; 2] {
         let (mut any, mut overlaps) = (false, false);
         for rim in &self.rims {
+            // what is told not to touch comes through: who told it looks for the instant
+            if rim.iter().any(|i| self.comes_through(w, &elements[*i], *i)) {
+                continue;
+            }
             let contact = rim.first().and_then(|i| self.slots[*i].contact(w));
             let mut held = rim.iter().map(|i| elements[*i].held);
             let lower =

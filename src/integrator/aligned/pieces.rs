@@ -20,6 +20,19 @@ enum End {
     Strike(f64, usize),
 }
 
+/// What an attempt at a piece shows, by what is to be done first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Look {
+    /// Nothing comes through.
+    Nothing,
+    /// Something does, at an instant to be found.
+    Through,
+    /// Something rests from the start.
+    Rests,
+    /// Something strikes at the start.
+    Strikes,
+}
+
 impl<S: Strikes> Aligned<S> {
     pub(super) fn solve_pieces(
         &self,
@@ -90,27 +103,37 @@ impl<S: Strikes> Aligned<S> {
         w: &mut AlignedWork<S::Work>,
     ) -> Result<(StepStats, End), StepError> {
         let mut all = StepStats::default();
+        // what comes to rest does so where it was found
+        let mut keeps = false;
         // every round either returns or lets an element touch that did not
         loop {
-            let stats = self.attempt(n, piece, first, false, w)?;
+            let stats = self.attempt(n, piece, first, keeps, w)?;
             all = all.and(&stats);
-            if !self.look(n == MOST, interval, w) {
-                continue;
-            }
-            if w.gaps.iter().all(Option::is_none) {
-                return Ok((all, End::Knot));
+            match self.look(n == MOST, interval, w) {
+                Look::Through => {}
+                Look::Rests => {
+                    keeps = true;
+                    continue;
+                }
+                Look::Strikes => {
+                    keeps = false;
+                    continue;
+                }
+                Look::Nothing => return Ok((all, End::Knot)),
             }
             let Some(tau) = self.instant(n, piece, first, w, &mut all)? else {
                 self.touch_through(w);
+                keeps = true;
                 continue;
             };
             if piece.h - tau < SHORTEST * interval {
                 // at the next knot
-                all = all.and(&self.attempt(n, piece, first, false, w)?);
+                all = all.and(&self.attempt(n, piece, first, true, w)?);
                 return Ok((all, End::Knot));
             }
             let at_knot = tau < SHORTEST * interval;
             let Some(striking) = self.strike(tau, piece, interval, at_knot, w) else {
+                keeps = !at_knot;
                 continue;
             };
             return Ok((all, End::Strike(tau, striking)));
@@ -144,10 +167,10 @@ impl<S: Strikes> Aligned<S> {
         self.inner.step_told(&seen, &told, &mut w.own, next, y)
     }
 
-    /// Looks at what came through in the attempt, and keeps it in `w.gaps`; false where what does so from the start is now treated
-    /// otherwise.
-    fn look(&self, is_last: bool, interval: f64, w: &mut AlignedWork<S::Work>) -> bool {
-        let mut stays = true;
+    /// Looks at what came through in the attempt, and keeps it in `w.gaps`. What does so from the start is now treated otherwise, and so is
+    /// what rolls on to another place of its own, which comes near too slowly to bounce.
+    fn look(&self, is_last: bool, interval: f64, w: &mut AlignedWork<S::Work>) -> Look {
+        let mut look = Look::Nothing;
         let each = w.how.iter_mut().zip(&mut w.struck).zip(&mut w.gaps);
         for (i, ((how, struck), seen)) in each.enumerate() {
             *seen = None;
@@ -159,22 +182,22 @@ impl<S: Strikes> Aligned<S> {
                 continue;
             }
             let strikes = gap.start <= TOUCHING && gap.approach >= 0.0;
-            if is_last || strikes {
-                let rests = is_last
-                    || *how == Touching::Strikes
-                    || self.inner.would_rest(&w.own, i, gap.approach, interval);
-                *how = if rests {
-                    Touching::Touches
+            let is_slow = self.inner.would_rest(&w.own, i, gap.approach, interval);
+            if is_last || strikes || gap.exchanged && is_slow {
+                let rests = is_last || *how == Touching::Strikes || is_slow;
+                let treated = if rests {
+                    (Touching::Touches, Look::Rests)
                 } else {
-                    Touching::Strikes
+                    (Touching::Strikes, Look::Strikes)
                 };
+                (*how, look) = (treated.0, look.max(treated.1));
                 *struck = self.inner.place_of(&w.own, i);
-                stays = false;
             } else {
                 *seen = Some(gap);
+                look = look.max(Look::Through);
             }
         }
-        stays
+        look
     }
 
     /// Lets touch what came through.
