@@ -145,7 +145,7 @@ impl Layout {
                 false
             }
             (Moment::Plain, None) => {
-                (e.restitution, e.bounces) = (self.bounce(w, slot, &e.normal), false);
+                (e.restitution, e.bounces) = (self.bounce(w, w.before, slot, &e.normal), false);
                 e.restitution > 0.0 && !w.at.steps()
             }
         };
@@ -159,11 +159,11 @@ impl Layout {
         }
     }
 
-    /// The restitution of an element that comes near along this row too fast to rest; else zero.
-    fn bounce(&self, w: &View, slot: &Slot, normal: &Row) -> f64 {
+    /// The restitution of an element that comes near along this row, at these velocities of bodies, too fast to rest; else zero.
+    fn bounce(&self, w: &View, velocities: &[f64], slot: &Slot, normal: &Row) -> f64 {
         let of = self.restitution(w.model, slot);
         let interval = w.at.before().unwrap_or_else(|| w.at.h());
-        let approach = -dot(w.before, slot.parent, slot.child, normal);
+        let approach = -dot(velocities, slot.parent, slot.child, normal);
         if of > 0.0 && approach > self.resting(w.model, slot, interval) {
             of
         } else {
@@ -180,8 +180,35 @@ impl Layout {
         for (e, slot) in memory.elements.iter_mut().zip(&self.slots) {
             // other places may have been exchanged for those at the knot
             e.kept = e.held;
-            e.bounces = e.local.g > e.local.s && self.bounce(w, slot, &e.normal) > 0.0;
+            e.bounces = e.local.g > e.local.s && self.bounce(w, w.before, slot, &e.normal) > 0.0;
             any |= e.bounces;
+        }
+        any
+    }
+
+    /// Of a step behind a blow that was solved: does anything touch that came near too fast to rest both before the blow, at the velocities
+    /// `before`, and behind it? It is to bounce in the same blow. A plate that lands almost flat would stop with the edge that the first blow
+    /// throws down.
+    pub(crate) fn strikes_too(
+        &self,
+        w: &View,
+        memory: &mut Memory,
+        blow: &Memory,
+        before: &[f64],
+    ) -> bool {
+        let strikes = |e: &Element, struck: &Element, slot: &Slot| {
+            let fast = |velocities| self.bounce(w, velocities, slot, &e.normal) > 0.0;
+            !struck.bounces && e.local.g > e.local.s && fast(before) && fast(w.before)
+        };
+        let each = memory.elements.iter().zip(&blow.elements).zip(&self.slots);
+        let any = each.clone().any(|((e, b), slot)| strikes(e, b, slot));
+        if any {
+            let each = memory.elements.iter_mut().zip(&blow.elements);
+            for ((e, struck), slot) in each.zip(&self.slots) {
+                let too = strikes(e, struck, slot);
+                e.kept = if too { e.held } else { struck.kept };
+                e.bounces = too || struck.bounces;
+            }
         }
         any
     }

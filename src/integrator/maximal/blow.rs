@@ -108,6 +108,18 @@ impl Maximal {
         done
     }
 
+    /// Is anything to bounce in the blow of the step last solved that was not told so?
+    pub(super) fn strikes_too(&self, w: &mut Work) -> bool {
+        let Some(blow) = w.blow.take() else {
+            return false;
+        };
+        let before = &blow.read.newton.trial[..6 * self.body_count()];
+        let (view, memory, ..) = self.split(w);
+        let any = (self.contacts).strikes_too(&view, memory, &blow.strike.contacts, before);
+        w.blow = Some(blow);
+        any
+    }
+
     /// The state with the velocities that were read out.
     pub(super) fn with_velocities(&self, x: &[f64], w: &Work, out: &mut [f64]) {
         out.copy_from_slice(x);

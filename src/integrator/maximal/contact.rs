@@ -172,7 +172,7 @@ impl Maximal {
     }
 
     /// The step as contacts see it, what is computed for them, the residual and the matrix.
-    fn split<'a>(
+    pub(super) fn split<'a>(
         &'a self,
         w: &'a mut Work,
     ) -> (View<'a>, &'a mut Memory, &'a mut [f64], &'a mut [f64]) {

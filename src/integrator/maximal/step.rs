@@ -39,7 +39,8 @@ impl Maximal {
         self.prepare(at.step(), x, u, w)?;
         Self::forget_blow(w);
         let mut stats = self.solve_prepared(w, y)?;
-        if self.strikes(w) {
+        let mut strikes = self.strikes(w);
+        while strikes {
             self.strike(at, x, u, w)?;
             let behind = self.solve_prepared(w, y)?;
             stats = StepStats {
@@ -49,6 +50,8 @@ impl Maximal {
                 fallbacks: stats.fallbacks + behind.fallbacks,
                 ..behind
             };
+            // each time more does
+            strikes = self.strikes_too(w);
         }
         self.write_solution(w, next, y);
         Ok(stats)
