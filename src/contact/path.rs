@@ -45,6 +45,13 @@ const SETTLED: f64 = 0.9;
 /// Corrections of a point up to which the next piece is twice as long.
 const EASY: usize = 3;
 
+/// No curve led to the end.
+const NOWHERE: Failed = Failed {
+    failure: StepFailure::NotConverged,
+    row: 0,
+    residual: f64::NAN,
+};
+
 /// What changes along a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Parameter {
@@ -150,39 +157,41 @@ enum Next {
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
-    /// Leads the iterate to `kappa` along curves.
+    /// Leads the iterate to `kappa` along the central path.
     pub(super) fn go_around(&mut self, kappa: f64) -> Result<(), Failed> {
         let mut failed = None;
         for value in STARTS {
             self.cold_start(Cold::Joints, value);
             match self.go_from(Point::down(value), kappa) {
-                Ok(true) => return Ok(()),
+                Ok(true) => return self.refuse_thrown(kappa),
                 // it would be the same curve from higher up
                 Ok(false) => break,
                 Err(error) if error.may_retry() => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
+        Err(failed.unwrap_or(NOWHERE))
+    }
+
+    /// Leads the iterate to `kappa` along curves on which friction grows.
+    pub(super) fn go_by_friction(&mut self, kappa: f64) -> Result<(), Failed> {
+        let mut failed = None;
         for e in &mut self.step.contacts_mut().elements {
             e.whole = e.law;
         }
         for level in LEVELS {
-            match self.go_by_friction(level, kappa) {
-                Ok(true) => return Ok(()),
+            match self.go_on_level(level, kappa) {
+                Ok(true) => return self.refuse_thrown(kappa),
                 Ok(false) => {}
                 Err(error) if error.may_retry() => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        Err(failed.unwrap_or(Failed {
-            failure: StepFailure::NotConverged,
-            row: 0,
-            residual: f64::NAN,
-        }))
+        Err(failed.unwrap_or(NOWHERE))
     }
 
     /// From little friction to all of it on a level, and from there down the central path.
-    fn go_by_friction(&mut self, level: f64, kappa: f64) -> Result<bool, Failed> {
+    fn go_on_level(&mut self, level: f64, kappa: f64) -> Result<bool, Failed> {
         self.hold(&Point::rough(level));
         self.cold_start(Cold::Joints, 1.0);
         let done = self.go_from(Point::rough(level), 1.0);
@@ -282,7 +291,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     }
 
     /// The point is kept, should the next not be found.
-    fn keep_point(&mut self) {
+    pub(super) fn keep_point(&mut self) {
         let mut point = std::mem::take(&mut self.step.contacts_mut().point);
         point.copy_from_slice(self.step.trial());
         self.step.contacts_mut().point = point;
@@ -295,17 +304,22 @@ impl<S: NewtonSystem> Solver<'_, S> {
     }
 
     /// Back to the point that was kept.
-    fn go_back(&mut self, at: &Point) {
+    pub(super) fn return_to_point(&mut self) {
         let point = std::mem::take(&mut self.step.contacts_mut().point);
         self.step.trial().copy_from_slice(&point);
         self.step.contacts_mut().point = point;
         self.step.moved();
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.local = e.point;
+            (e.local, e.follows) = (e.point, None);
             if let Some((_, f)) = sides {
                 f.at = f.point;
             }
         }
+    }
+
+    /// The same with the parameter there.
+    fn go_back(&mut self, at: &Point) {
+        self.return_to_point();
         self.hold(at);
     }
 

@@ -5,6 +5,10 @@ use super::{NewtonSystem, Solver};
 
 /// Largest deviation of a product from `kappa`, relative, of what is solved to rounding.
 const USABLE: f64 = 1e-3;
+/// The same of what is taken if no start comes nearer: as far as the end of the path is moved next if a step has no solution there. Near the
+/// end directions of sliding turn in steps of `kappa/u0`, and rounding times `g/s` keeps products of light bodies in cycles of a part of
+/// `kappa`.
+const NEARLY: f64 = 10.0;
 
 /// Where an iterate stands.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +22,12 @@ pub(super) struct Progress {
     /// Largest deviation of a product from `kappa`.
     pub off: f64,
     pub done: bool,
-    /// Are all rows below the tolerance, or what rounding leaves of them?
-    pub solved: bool,
     /// Done only as far as rounding allows.
     pub rounded: bool,
     /// Good enough where no more can be had.
     pub usable: bool,
+    /// Good enough if no start leads to more.
+    pub nearly: bool,
     /// Largest product of a normal impulse with what its gap is off, m^2/s^2.
     pub ahead: f64,
     /// Largest `g/s`.
@@ -96,8 +100,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
             off,
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
-            solved,
             usable: solved && beyond <= USABLE * kappa,
+            nearly: solved && off <= NEARLY * kappa,
             ahead,
             stiffest,
             masking,

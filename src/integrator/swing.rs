@@ -199,7 +199,12 @@ impl Turning {
             let (m, _) = of(w);
             let before = along(m, &self.displacement);
             let after = along(m, &self.velocity);
-            if !(after.is_finite() && after > 0.0 && before > 0.0) {
+            if !(after.is_finite() && before > 0.0) {
+                break;
+            }
+            if after == 0.0 {
+                // what turns does no work along the joints: nothing swings
+                found.get_or_insert(Swing::default());
                 break;
             }
             let rate = ((after / before).sqrt() / h).sqrt();

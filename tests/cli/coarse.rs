@@ -99,8 +99,8 @@ brick = {{ angular_velocity = [0.0, 0.0, 30.0] }}
     );
     let quiet = folder.json(&["simulate", "brick.toml", "--json"]);
     assert_eq!(quiet["warnings"].as_array().map(Vec::len), Some(0));
-    // faster than 64 parts take: automatic substeps are on already, and no remedy
-    let fast = file("").replace("0.0, 0.0, 30.0", "0.0, 0.0, 2000.0");
+    // faster than 256 parts take: automatic substeps are on already, and no remedy
+    let fast = file("").replace("0.0, 0.0, 30.0", "0.0, 0.0, 8000.0");
     folder.write("fast.toml", &fast);
     let fast = folder.json(&["simulate", "fast.toml", "--json"]);
     let warning = fast["warnings"][0].as_str().expect("a warning");
