@@ -264,10 +264,11 @@ impl<S: Strikes> Aligned<S> {
         Ok(Some(t))
     }
 
-    /// May an element come through in the last attempt? What of it meets may be another than when it was looked at; what was at the
-    /// other's surface as the attempt began flies off.
+    /// May an element come through in the last attempt? What of it meets may be another than when it was looked at. What flies off from
+    /// the other's surface does not.
     fn may_come(&self, i: usize, gap: &Gap, w: &AlignedWork<S::Work>) -> bool {
-        w.how[i] != Touching::Touches && (w.gaps[i].is_some() || gap.start > TOUCHING)
+        let flies_off = gap.start <= TOUCHING && gap.approach < 0.0;
+        w.how[i] != Touching::Touches && (w.gaps[i].is_some() || !flies_off)
     }
 
     /// The least gap in the last attempt of what may come through.

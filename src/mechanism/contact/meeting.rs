@@ -167,6 +167,7 @@ impl Meeting {
     pub(crate) fn code(&self) -> f64 {
         let turn = f64::from(TURN);
         match *self {
+            Self::Surfaces => TWO_53,
             Self::Corner(vertex) => -3.0 - 2.0 * (CORNERS + vertex) as f64,
             Self::OnRim(part) => f64::from(part) + 1.0,
             Self::RimOnFace {
@@ -253,7 +254,7 @@ impl Meeting {
         Some(between(p, q))
     }
 
-    /// Is it something that a step exchanges?
+    /// Has it a number of its own?
     pub(crate) fn is_coded(&self) -> bool {
         self.code() != NOTHING
     }
@@ -261,6 +262,9 @@ impl Meeting {
     /// What has that number.
     pub(crate) fn decoded(code: f64) -> Self {
         let code = code.round();
+        if code == TWO_53 {
+            return Self::Surfaces;
+        }
         if code <= -2.0 && code > -TWO_53 {
             let (bits, is_vertex) = ((-2.0 - code) as u64 / 2, code % 2.0 != 0.0);
             if is_vertex {
@@ -440,6 +444,7 @@ mod tests {
             vertex(0, 7, 0),
             vertex(1, 0, 13),
             vertex(1, INDEX - 1, INDEX - 1),
+            Meeting::Surfaces,
             Meeting::Corner(0),
             Meeting::Corner(INDEX),
             Meeting::Triangle(0),
