@@ -229,6 +229,25 @@ impl Counted {
     }
 }
 
+/// Values at a step ahead and behind, or by the one of these steps that a parameter at the edge of what has a meaning allows.
+enum Sides<T> {
+    Both([T; 2]),
+    One(f64, T),
+}
+
+fn both_sides<T>(
+    mut by: impl FnMut(f64) -> Result<T, StepError>,
+    e: f64,
+) -> Result<Sides<T>, StepError> {
+    let has_none = |f: &StepError| f.failure == StepFailure::Parameter;
+    match (by(e), by(-e)) {
+        (Ok(ahead), Ok(behind)) => Ok(Sides::Both([ahead, behind])),
+        (Ok(ahead), Err(f)) if has_none(&f) => Ok(Sides::One(e, ahead)),
+        (Err(f), Ok(behind)) if has_none(&f) => Ok(Sides::One(-e, behind)),
+        (Err(f), _) | (_, Err(f)) => Err(f),
+    }
+}
+
 /// All functions' differences by decision `i` at every step.
 fn differences<D: Observe>(
     functions: &Functions<D>,
@@ -248,22 +267,20 @@ fn differences<D: Observe>(
     };
     let mut out = vec![empty; here.len()];
     for (step, e) in STEPS.into_iter().enumerate() {
-        let ahead = by(e)?;
-        match by(-e) {
-            Ok(behind) => {
+        match both_sides(&mut by, e)? {
+            Sides::Both([ahead, behind]) => {
                 for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(ahead.iter().zip(&behind)) {
                     d.central[step] = (a - b) / (2.0 * e);
                     d.sides[step] = (a - 2.0 * at + b) / e;
                 }
             }
-            // a parameter at the edge of what has a meaning: to the same order from one side
-            Err(f) if f.failure == StepFailure::Parameter => {
+            // to the same order from one side
+            Sides::One(e, own) => {
                 let twice = by(2.0 * e)?;
-                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(ahead.iter().zip(&twice)) {
+                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(own.iter().zip(&twice)) {
                     d.central[step] = (4.0 * a - b - 3.0 * at) / (2.0 * e);
                 }
             }
-            Err(f) => return Err(f),
         }
         progress.one_more();
     }
@@ -530,9 +547,11 @@ fn agrees_within<D: Observe>(
     };
     let here = value(0.0)?;
     for e in WITHIN {
-        let (ahead, behind) = (value(e)?, value(-e)?);
-        let slopes = [0.5 * (ahead - behind), ahead - here, here - behind];
-        let off = |d: f64| (d / e - group.exact[f][i]).abs();
+        let slopes = match both_sides(&mut value, e)? {
+            Sides::Both([a, b]) => [0.5 * (a - b), a - here, here - b].map(|d| d / e),
+            Sides::One(e, own) => [(own - here) / e; 3],
+        };
+        let off = |d: f64| (d - group.exact[f][i]).abs();
         if slopes.into_iter().any(|d| off(d) <= far) {
             return Ok(true);
         }
@@ -559,7 +578,12 @@ fn changes<D: Observe>(
         };
         format::record(model, &own, "simulated", &[])
     };
-    let sides = [recorded(e)?, recorded(-e)?, recorded(0.0)?];
+    let here = recorded(0.0)?;
+    // at the edge of a parameter's range what one side shows is all there is
+    let sides = match both_sides(&mut recorded, e)? {
+        Sides::Both([ahead, behind]) => [ahead, behind, here],
+        Sides::One(_, own) => [own, here.clone(), here],
+    };
     // what rests is nearer than the difference step moves it
     let [.., near] = STEPS;
     Ok(kinks::first_change(model, &sides, (crawl, 0.1 * near)))

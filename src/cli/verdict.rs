@@ -253,8 +253,19 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
 fn warn_of_gain(model: &Model, t: &Trajectory, balance: &Balance) {
     let found = balance.noticeable_gain();
     if let Some((knot, Cause::Gain { gain, in_play })) = found.map(|f| (f.knot, f.cause)) {
+        let m = model.system.mechanism();
+        let bounces = m
+            .contacts
+            .iter()
+            .any(|c| m.restitution(c) > 0.0 && m.friction(c) > 0.0);
+        let law = match bounces {
+            true => {
+                "; restitution and friction together may add energy in a blow, at any time step"
+            }
+            false => "",
+        };
         warn(format!(
-            "at t = {:.4} s contacts, friction and dampers gave {gain:.1e} J where {in_play:.1e} J were in play, and they can only take some: the motion from there on is doubtful; take {}",
+            "at t = {:.4} s contacts, friction and dampers gave {gain:.1e} J where {in_play:.1e} J were in play, and they can only take some: the motion from there on is doubtful; take {}{law}",
             t.knot(knot).t,
             finer_steps(model)
         ));
