@@ -6,6 +6,7 @@
 
 use super::assembly::{limit_gap, limit_row};
 use super::cone::{Law, Local};
+use super::thrown::kinetic;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, Moment, Slot, Source, UNKNOWNS, View};
 use crate::dynamics::Inputs;
 use crate::mechanism::{Field, Mechanism, Meeting, Row, add_wrench, dot, normal_row};
@@ -27,6 +28,19 @@ pub enum Touching {
     Strikes,
     /// It does not touch.
     Open,
+}
+
+/// Part of the kinetic energy from which it matters that something stops that should bounce.
+const NOTICEABLE: f64 = 0.02;
+
+/// What the step behind a blow shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    Nothing,
+    /// More is to bounce in the blow.
+    Strikes,
+    /// What the blow throws at something stops there, and had energy to bounce with: in smaller parts it is a blow of its own.
+    Stops,
 }
 
 /// What an element did, among the unknowns: bounced as the step decided; else as it was told.
@@ -186,31 +200,47 @@ impl Layout {
         any
     }
 
-    /// Of a step behind a blow that was solved: does anything touch that came near too fast to rest both before the blow, at the velocities
-    /// `before`, and behind it? It is to bounce in the same blow. A plate that lands almost flat would stop with the edge that the first blow
+    /// Of a step behind a blow that was solved: what touches that came near too fast to rest? If it did so before the blow, too, at the
+    /// velocities `before`, it is to bounce in the same blow: a plate that lands almost flat would stop with the edge that the first blow
     /// throws down.
-    pub(crate) fn strikes_too(
+    pub(crate) fn strikes_behind(
         &self,
         w: &View,
         memory: &mut Memory,
         blow: &Memory,
         before: &[f64],
-    ) -> bool {
+    ) -> Behind {
         let strikes = |e: &Element, struck: &Element, slot: &Slot| {
             let fast = |velocities| self.bounce(w, velocities, slot, &e.normal) > 0.0;
-            !struck.bounces && e.local.g > e.local.s && fast(before) && fast(w.before)
+            let strikes = !struck.bounces && e.local.g > e.local.s && fast(w.before);
+            strikes.then(|| fast(before))
         };
         let each = memory.elements.iter().zip(&blow.elements).zip(&self.slots);
-        let any = each.clone().any(|((e, b), slot)| strikes(e, b, slot));
-        if any {
-            let each = memory.elements.iter_mut().zip(&blow.elements);
-            for ((e, struck), slot) in each.zip(&self.slots) {
-                let too = strikes(e, struck, slot);
-                e.kept = if too { e.held } else { struck.kept };
-                e.bounces = too || struck.bounces;
+        let (mut any, mut lost) = (false, 0.0);
+        for ((e, struck), slot) in each {
+            match strikes(e, struck, slot) {
+                Some(true) => any = true,
+                Some(false) => {
+                    let approach = dot(w.before, slot.parent, slot.child, &e.normal);
+                    lost += slot.mass * (self.restitution(w.model, slot) * approach).powi(2) / 2.0;
+                }
+                None => {}
             }
         }
-        any
+        if !any {
+            return if lost > NOTICEABLE * kinetic(w, w.before) {
+                Behind::Stops
+            } else {
+                Behind::Nothing
+            };
+        }
+        let each = memory.elements.iter_mut().zip(&blow.elements);
+        for ((e, struck), slot) in each.zip(&self.slots) {
+            let too = strikes(e, struck, slot) == Some(true);
+            e.kept = if too { e.held } else { struck.kept };
+            e.bounces = too || struck.bounces;
+        }
+        Behind::Strikes
     }
 
     /// The same of a step whose unknowns are given.

@@ -108,7 +108,7 @@ impl Memory {
     }
 
     /// May the step be made in smaller parts if this solve does not lead to a good one?
-    pub(super) fn may_divide(&self) -> bool {
+    pub(crate) fn may_divide(&self) -> bool {
         self.most != usize::MAX
     }
 

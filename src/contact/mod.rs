@@ -105,6 +105,7 @@ mod unsolved;
 mod work;
 
 pub(crate) use assembly::Acts;
+pub(crate) use blow::Behind;
 pub use blow::{Gap, Told, Touching};
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View};

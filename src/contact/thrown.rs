@@ -21,7 +21,7 @@ const PUSHED: f64 = 1e-3;
 const PATH: f64 = 2.0;
 
 /// Kinetic energy of velocities, six per body, J.
-fn kinetic(w: &View, v: &[f64]) -> f64 {
+pub(super) fn kinetic(w: &View, v: &[f64]) -> f64 {
     let each = w.model.bodies.iter().enumerate().map(|(b, body)| {
         let (linear, omega) = (vec3(v, 6 * b), vec3(v, 6 * b + 3));
         0.5 * (body.mass * linear.norm_squared() + omega.dot(&(body.inertia * omega)))

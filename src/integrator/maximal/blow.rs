@@ -9,6 +9,7 @@
 //! ```
 
 use super::{Maximal, Work};
+use crate::contact::Behind;
 use crate::dynamics::{Inputs, Knot, Outputs, Place, Stage, StepError};
 
 /// Memory of a blow.
@@ -108,16 +109,17 @@ impl Maximal {
         done
     }
 
-    /// Is anything to bounce in the blow of the step last solved that was not told so?
-    pub(super) fn strikes_too(&self, w: &mut Work) -> bool {
+    /// What the step behind a blow that was solved shows.
+    pub(super) fn strikes_behind(&self, w: &mut Work) -> Behind {
         let Some(blow) = w.blow.take() else {
-            return false;
+            return Behind::Nothing;
         };
         let before = &blow.read.newton.trial[..6 * self.body_count()];
         let (view, memory, ..) = self.split(w);
-        let any = (self.contacts).strikes_too(&view, memory, &blow.strike.contacts, before);
+        let struck = &blow.strike.contacts;
+        let shows = (self.contacts).strikes_behind(&view, memory, struck, before);
         w.blow = Some(blow);
-        any
+        shows
     }
 
     /// The state with the velocities that were read out.

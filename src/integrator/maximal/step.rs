@@ -3,7 +3,7 @@
 use super::assembly::vec3;
 use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
-use crate::contact::Told;
+use crate::contact::{Behind, Told};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::spatial::{RotationLaw, Vec3};
 
@@ -51,7 +51,14 @@ impl Maximal {
                 ..behind
             };
             // each time more does
-            strikes = self.strikes_too(w);
+            strikes = match self.strikes_behind(w) {
+                Behind::Nothing => false,
+                Behind::Strikes => true,
+                Behind::Stops if w.contacts.may_divide() => {
+                    return Err(self.failure(StepFailure::Budget, w, 0, stats.residual));
+                }
+                Behind::Stops => false,
+            };
         }
         self.write_solution(w, next, y);
         Ok(stats)

@@ -165,13 +165,11 @@ impl Sim {
     pub fn impulses(&self) -> impl Iterator<Item = f64> {
         let own = &self.y[self.system.symbolic().dim()..];
         let m = self.system.mechanism();
-        // five numbers of every contact, and as many of its blow, of which the second is the impulse
-        let (first, elastic) = (
-            5 * m.contacts.len(),
-            m.contacts.iter().any(|c| m.restitution(c) > 0.0),
-        );
+        let elastic = m.contacts.iter().any(|c| m.restitution(c) > 0.0);
+        // five numbers of every contact at the end, where steps exchange none
+        let blows = own.len() - if elastic { 5 * m.contacts.len() } else { 0 };
         m.contacts.iter().enumerate().map(move |(i, c)| {
-            let blow = if elastic { own[first + 5 * i + 1] } else { 0.0 };
+            let blow = own.get(blows + 5 * i + 1).copied().unwrap_or(0.0);
             c.effective_mass * (own[5 * i + 1] + blow)
         })
     }
