@@ -235,8 +235,6 @@ fn failed_steps_of_unstable_arms_name_the_gains() {
         (100.0, 1.0, 0.02),
         (100.0, 3.0, 0.01),
         (1000.0, 0.0, 0.01),
-        // a limit cycle at 100 times the energy that it starts with
-        (50.0, 0.5, 0.02),
     ] {
         let v = simulate(&folder, &arm(kp, kd, h), &["--integrator", "minimal"]);
         let what = format!("kp = {kp}, kd = {kd}, h = {h}");

@@ -6,6 +6,8 @@ use crate::dynamics::{Knot, KnotPoint, StepError, StepStats};
 
 /// Gap that counts as closed, m or rad: the rounding of positions of some ten metres.
 const CLOSED: f64 = 1e-15;
+/// Overlap, m or rad, at an instant found that no approach explains: what shapes may enter each other by.
+const JUMP: f64 = 1e-9;
 /// Evaluations of a gap in the search for its instant at most: parabolas take some five, and every fourth halves the bracket, which
 /// leaves nothing of it after so many.
 const SEARCH: usize = 4 * 53;
@@ -208,7 +210,8 @@ impl<S: Strikes> Aligned<S> {
     }
 
     /// The first instant, from the start of the piece, at which one of the gaps in `w.gaps` is closed, which is that of the
-    /// last attempt; none where what flies off does so for less than can be told from none.
+    /// last attempt; none where what flies off does so for less than can be told from none, and where what meets jumps: `w.gaps` are then
+    /// those of what comes through.
     fn instant(
         &self,
         n: usize,
@@ -261,7 +264,17 @@ impl<S: Strikes> Aligned<S> {
                 break;
             }
         }
-        Ok(Some(t))
+        if hi.1 >= -JUMP {
+            return Ok(Some(t));
+        }
+        // what comes through within nothing is another place of what touched until then
+        least(hi.0, w)?;
+        for i in 0..w.how.len() {
+            let gap = self.inner.gap_of(&w.own, i);
+            let comes = self.may_come(i, &gap, w) && gap.end < -JUMP;
+            w.gaps[i] = comes.then_some(gap);
+        }
+        Ok(None)
     }
 
     /// May an element come through in the last attempt? What of it meets may be another than when it was looked at. What flies off from

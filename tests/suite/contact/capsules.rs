@@ -78,6 +78,8 @@ fn scene(seed: u64) -> (String, f64, [Size; 2]) {
 /// None of the capsules enters its cylinder.
 fn none_enters(bounces: bool) {
     let mut failed = vec![];
+    // bounces at knots begin up to an interval above the surface
+    let near = if bounces { 0.03 } else { 1e-4 };
     let (mut touched, mut worst) = (0, 0.0_f64);
     for seed in 0..90 {
         let (mut text, h, [capsule, can]) = scene(seed);
@@ -100,7 +102,7 @@ fn none_enters(bounces: bool) {
             .iter()
             .map(|poses| distance((capsule, &poses[a]), (can, &poses[b])));
         let least = all.fold(f64::INFINITY, f64::min);
-        touched += usize::from(least < 1e-4);
+        touched += usize::from(least < near);
         worst = worst.max(-least);
         failed.extend(wrong(&m, &knots, h, least).map(|why| format!("{seed}: {why}")));
     }

@@ -53,14 +53,18 @@ fn terrain(name: &str, shape: &str, position: [f64; 3], friction: f64) -> String
     )
 }
 
-/// A scene whose contacts `c` bounce, at knots or at the instants of impacts.
+/// A scene whose contacts `c` bounce, at knots or at the instants of impacts, with automatic substeps.
 fn bouncing(text: &str, seed: u64) -> String {
     let restitution = [0.2, 0.6, 0.9][seed as usize % 3];
     let impacts = ["knots", "aligned"][seed as usize / 3 % 2];
     let contacts = format!("contacts.c = {{ restitution = {restitution}, ");
     let elastic = text.replace("contacts.c = { ", &contacts);
     assert_ne!(elastic, text, "a scene with contacts `c`");
-    elastic.replace("\"minimal\"", "\"maximal\"") + &format!("[contact]\nimpacts = \"{impacts}\"\n")
+    let divided = "integrator = { name = \"maximal\", substeps = \"auto\" }";
+    let divided = ["maximal", "minimal"].iter().fold(elastic, |text, name| {
+        text.replace(&format!("integrator = \"{name}\""), divided)
+    });
+    divided + &format!("[contact]\nimpacts = \"{impacts}\"\n")
 }
 
 /// The mechanism of a file and the poses of its bodies at every knot, or why a step has no solution.
