@@ -73,7 +73,7 @@ pub(super) fn bounced(number: f64) -> bool {
 pub struct Told<'a> {
     /// Each element.
     pub how: &'a [Touching],
-    /// What of it strikes, by its [place](Layout::place); as found at the knot where that is zero.
+    /// What of it strikes, by its number; as found at the knot where that is zero.
     pub struck: &'a [f64],
     /// Does the step begin with the places among the unknowns that it is given?
     pub keeps: bool,
