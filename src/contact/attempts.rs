@@ -21,8 +21,10 @@ const WAYS: [Way; 5] = [
     Way::Path(10.0),
     Way::Friction,
     Way::Path(1e2),
-    Way::Path(1e4),
+    Way::Path(FARTHEST),
 ];
+/// The largest multiple of `kappa` at which a step may end.
+const FARTHEST: f64 = 1e4;
 
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Solves at the end of the central path; where rounding keeps the step from it, a little before.
@@ -81,8 +83,10 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
             self.stats.restarts += 1;
         }
-        if self.take_nearly() {
-            return self.refuse_thrown(kappa);
+        // no farther from the end of the path than its end is moved at all
+        let own = self.step.contacts().kappa;
+        if kappa < FARTHEST * own && self.take_nearly() && self.refuse_thrown(kappa).is_ok() {
+            return Ok(());
         }
         self.stats.restarts += 1;
         // the last start says most of why

@@ -30,7 +30,8 @@ pub enum Touching {
     Open,
 }
 
-/// Part of the kinetic energy from which it matters that something stops that should bounce.
+/// Part of the kinetic energy from which it matters that something stops that should bounce: as much as contacts may add before smaller parts are
+/// tried.
 const NOTICEABLE: f64 = 0.02;
 
 /// What the step behind a blow shows.
@@ -73,7 +74,7 @@ pub(super) fn bounced(number: f64) -> bool {
 pub struct Told<'a> {
     /// Each element.
     pub how: &'a [Touching],
-    /// What of it strikes, by its number; as found at the knot where that is zero.
+    /// The number of the place with which each strikes, if it does; as found at the knot where that is zero.
     pub struck: &'a [f64],
     /// Does the step begin with the places among the unknowns that it is given?
     pub keeps: bool,
@@ -200,8 +201,8 @@ impl Layout {
         any
     }
 
-    /// Of a step behind a blow that was solved: what touches that came near too fast to rest? If it did so before the blow, too, at the
-    /// velocities `before`, it is to bounce in the same blow: a plate that lands almost flat would stop with the edge that the first blow
+    /// Of a step behind a blow that was solved: what is stopped there, or by the blow, and came near too fast to rest? If it did so before the
+    /// blow, at the velocities `before`, it is to bounce in the same blow: a plate that lands almost flat would stop with the edge that the first blow
     /// throws down.
     pub(crate) fn strikes_behind(
         &self,
@@ -210,19 +211,30 @@ impl Layout {
         blow: &Memory,
         before: &[f64],
     ) -> Behind {
-        let strikes = |e: &Element, struck: &Element, slot: &Slot| {
+        let near = blow.near();
+        // its place, the velocity that it is stopped with, and was it fast before the blow?
+        let stops = |e: &Element, struck: &Element, slot: &Slot| {
             let fast = |velocities| self.bounce(w, velocities, slot, &e.normal) > 0.0;
-            let strikes = !struck.bounces && e.local.g > e.local.s && fast(w.before);
-            strikes.then(|| fast(before))
+            let behind = e.local.g > e.local.s && fast(w.before);
+            // what is open at the knot may be stopped by the blow itself
+            let within = struck.here.gap > near && struck.local.g > struck.local.s;
+            let speed = match (behind, within) {
+                (true, _) => -dot(w.before, slot.parent, slot.child, &e.normal),
+                (false, true) => struck.local.g,
+                (false, false) => return None,
+            };
+            let place = if behind { e.held } else { struck.held };
+            let stops = !struck.bounces && self.restitution(w.model, slot) > 0.0;
+            stops.then(|| (place, speed, fast(before)))
         };
         let each = memory.elements.iter().zip(&blow.elements).zip(&self.slots);
         let (mut any, mut lost) = (false, 0.0);
         for ((e, struck), slot) in each {
-            match strikes(e, struck, slot) {
-                Some(true) => any = true,
-                Some(false) => {
-                    let approach = dot(w.before, slot.parent, slot.child, &e.normal);
-                    lost += slot.mass * (self.restitution(w.model, slot) * approach).powi(2) / 2.0;
+            match stops(e, struck, slot) {
+                Some((.., true)) => any = true,
+                Some((_, speed, false)) => {
+                    let back = self.restitution(w.model, slot) * speed;
+                    lost += 0.5 * slot.mass * back * back;
                 }
                 None => {}
             }
@@ -236,9 +248,11 @@ impl Layout {
         }
         let each = memory.elements.iter_mut().zip(&blow.elements);
         for ((e, struck), slot) in each.zip(&self.slots) {
-            let too = strikes(e, struck, slot) == Some(true);
-            e.kept = if too { e.held } else { struck.kept };
-            e.bounces = too || struck.bounces;
+            let too = match stops(e, struck, slot) {
+                Some((place, _, true)) => Some(place),
+                _ => None,
+            };
+            (e.kept, e.bounces) = (too.unwrap_or(struck.kept), too.is_some() || struck.bounces);
         }
         Behind::Strikes
     }
@@ -268,13 +282,13 @@ impl Layout {
     /// Tells the step prepared what of its elements strikes at its knot.
     pub(crate) fn tell_struck(&self, memory: &mut Memory, struck: &[f64]) {
         for (e, code) in memory.elements.iter_mut().zip(struck) {
-            if *code != 0.0 {
+            if *code != 0.0 && e.told == Some(Touching::Strikes) {
                 e.kept = Meeting::decoded(*code);
             }
         }
     }
 
-    /// What of an element met at the end of the step last solved, as a number; zero where it is always the same.
+    /// What of an element met at the end of the step last solved, as a number; zero where that has none.
     pub(crate) fn place(&self, memory: &Memory, element: usize) -> f64 {
         let held = &memory.elements[element].held;
         if held.is_coded() { held.code() } else { 0.0 }

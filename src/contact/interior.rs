@@ -391,7 +391,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         if flow.last < 1.0 {
             return false;
         }
-        if flow.idle >= FLAT && p.nearly {
+        // curves have a point of their own
+        if flow.idle >= FLAT && p.nearly && flow.slowest >= PART {
             return true;
         }
         if flow.flat < FLAT {

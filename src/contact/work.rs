@@ -194,7 +194,7 @@ impl Layout {
                 && held != e.held
                 && w.model.has_parts(contact, &held)
             {
-                // the read-out before the blow acts where the step does
+                // the read-out before the blow is no part of it
                 let size = [0, 1, 2].map(|k| own[k + 1] - read[i][k]);
                 let each = whole[i].iter_mut().zip(size);
                 each.for_each(|(all, own)| *all -= own);

@@ -91,7 +91,7 @@ pub trait Strikes: Mechanical {
     /// Which unknowns say what of elements meets, where a step may exchange that.
     fn places(&self) -> Range<usize>;
 
-    /// What of an element met at the end of the step last solved, as such a number; zero where it is always the same.
+    /// What of an element met at the end of the step last solved, as such a number; zero where that has none.
     fn place_of(&self, w: &Self::Work, element: usize) -> f64;
 
     /// How elements were treated in the step of these unknowns.
@@ -156,7 +156,7 @@ pub struct AlignedWork<W> {
     between: Vec<Vec<f64>>,
     unknowns: Vec<Vec<f64>>,
     lengths: [f64; PIECES],
-    /// How elements are treated, what of those that strike does, and what was seen of them in an attempt.
+    /// How elements are treated, the places (as [`Strikes::place_of`] tells) with which those strike that do, and what was seen in an attempt.
     how: Vec<Touching>,
     struck: Vec<f64>,
     gaps: Vec<Option<Gap>>,

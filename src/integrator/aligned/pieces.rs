@@ -107,7 +107,7 @@ impl<S: Strikes> Aligned<S> {
         let mut all = StepStats::default();
         // what comes to rest does so where it was found
         let mut keeps = false;
-        // every round either returns or lets an element touch that did not
+        // every round either returns, or lets an element strike at the knot or touch that did not
         loop {
             let stats = self.attempt(n, piece, first, keeps, w)?;
             all = all.and(&stats);
@@ -260,21 +260,26 @@ impl<S: Strikes> Aligned<S> {
             let gap = least(t, w)?;
             let place = if gap >= 0.0 { &mut lo } else { &mut hi };
             third = Some(std::mem::replace(place, (t, gap)));
-            if gap.abs() <= CLOSED || hi.0 - lo.0 <= 4.0 * f64::EPSILON * piece.h {
+            if gap.abs() <= CLOSED {
+                break;
+            }
+            if hi.0 - lo.0 <= 4.0 * f64::EPSILON * piece.h {
+                if hi.1 < -JUMP {
+                    // what comes through within nothing is another place of what touched until then
+                    t = hi.0;
+                    if least(t, w)? < -JUMP {
+                        for i in 0..w.how.len() {
+                            let gap = self.inner.gap_of(&w.own, i);
+                            let comes = self.may_come(i, &gap, w) && gap.end < -JUMP;
+                            w.gaps[i] = comes.then_some(gap);
+                        }
+                        return Ok(None);
+                    }
+                }
                 break;
             }
         }
-        if hi.1 >= -JUMP {
-            return Ok(Some(t));
-        }
-        // what comes through within nothing is another place of what touched until then
-        least(hi.0, w)?;
-        for i in 0..w.how.len() {
-            let gap = self.inner.gap_of(&w.own, i);
-            let comes = self.may_come(i, &gap, w) && gap.end < -JUMP;
-            w.gaps[i] = comes.then_some(gap);
-        }
-        Ok(None)
+        Ok(Some(t))
     }
 
     /// May an element come through in the last attempt? What of it meets may be another than when it was looked at. What flies off from

@@ -162,8 +162,8 @@ impl Meeting {
 const NOTHING: f64 = -1.0;
 
 impl Meeting {
-    /// What a step exchanges as a number of its unknowns, none of which is zero: points of rims are positive, others less than -1. -1 of what
-    /// has none.
+    /// What a step exchanges as a number of its unknowns, none of which is zero: points of rims, what is on height fields, and what a pair says
+    /// are positive, others less than -1. -1 of what has none.
     pub(crate) fn code(&self) -> f64 {
         let turn = f64::from(TURN);
         match *self {

@@ -78,8 +78,6 @@ fn scene(seed: u64) -> (String, f64, [Size; 2]) {
 /// None of the capsules enters its cylinder.
 fn none_enters(bounces: bool) {
     let mut failed = vec![];
-    // bounces at knots begin up to an interval above the surface
-    let near = if bounces { 0.03 } else { 1e-4 };
     let (mut touched, mut worst) = (0, 0.0_f64);
     for seed in 0..90 {
         let (mut text, h, [capsule, can]) = scene(seed);
@@ -102,12 +100,13 @@ fn none_enters(bounces: bool) {
             .iter()
             .map(|poses| distance((capsule, &poses[a]), (can, &poses[b])));
         let least = all.fold(f64::INFINITY, f64::min);
-        touched += usize::from(least < near);
+        touched += usize::from(least < 1e-4);
         worst = worst.max(-least);
         failed.extend(wrong(&m, &knots, h, least).map(|why| format!("{seed}: {why}")));
     }
     println!("{touched} touch, deepest {worst:e}");
-    assert!(touched > 60, "{touched}");
+    // what bounces is seldom at the surface at a knot; the scenes are the same
+    assert!(bounces || touched > 60, "{touched}");
     none_failed(&failed);
 }
 
