@@ -220,7 +220,8 @@ impl Layout {
             let within = struck.here.gap > near && struck.local.g > struck.local.s;
             let speed = match (behind, within) {
                 (true, _) => -dot(w.before, slot.parent, slot.child, &e.normal),
-                (false, true) => struck.local.g,
+                // as far as the blow lets it come
+                (false, true) => struck.local.g + struck.here.gap / blow.interval,
                 (false, false) => return None,
             };
             let place = if behind { e.held } else { struck.held };
