@@ -34,7 +34,7 @@ const STAYS: usize = 4;
 const STAYING: f64 = 0.3;
 /// Iterations with friction that follows sliding, after the cones stopped a start. Newton's method needs fewer from nearby; with more it
 /// may cycle. They come after those that the start took before, so that a start has at most these and `max_iterations` of the
-/// integrator; as all others they count towards `max_iterations` of contacts, and towards those of a solve that could be divided.
+/// integrator, [`GAINING`] times while it gains; as all others they count towards `max_iterations` of contacts, and towards those of a solve that could be divided.
 const FREE: usize = 25;
 /// Multiples of its iterations that a start has at most, while its residual or its products still fell by half within the last [`FLAT`].
 const GAINING: usize = 2;

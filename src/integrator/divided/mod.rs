@@ -370,7 +370,7 @@ impl<S: Mechanical> Step for Divided<S> {
                         (n, swing)
                     };
                     swing = found;
-                    // what strikes or is stopped may turn much faster than before the step; if more parts are not solved, these are taken
+                    // what strikes or is stopped may turn much faster than before the step; if more parts are not solved, the step is made in as few as at first
                     let turned = Self::parts_of_turn(n, &stats);
                     if early == EARLY && first.is_none() && turned > n.max(asked) {
                         (n, cut) = (turned, true);
