@@ -229,7 +229,7 @@ impl Counted {
     }
 }
 
-/// Values at a step ahead and behind, or by the one of these steps that a parameter at the edge of what has a meaning allows.
+/// Values at `+e` and `-e`. At a bound of a parameter's domain only one of them exists: then that step and its value.
 enum Sides<T> {
     Both([T; 2]),
     One(f64, T),
@@ -239,11 +239,11 @@ fn both_sides<T>(
     mut by: impl FnMut(f64) -> Result<T, StepError>,
     e: f64,
 ) -> Result<Sides<T>, StepError> {
-    let has_none = |f: &StepError| f.failure == StepFailure::Parameter;
+    let is_outside = |f: &StepError| f.failure == StepFailure::Parameter;
     match (by(e), by(-e)) {
-        (Ok(ahead), Ok(behind)) => Ok(Sides::Both([ahead, behind])),
-        (Ok(ahead), Err(f)) if has_none(&f) => Ok(Sides::One(e, ahead)),
-        (Err(f), Ok(behind)) if has_none(&f) => Ok(Sides::One(-e, behind)),
+        (Ok(plus), Ok(minus)) => Ok(Sides::Both([plus, minus])),
+        (Ok(plus), Err(f)) if is_outside(&f) => Ok(Sides::One(e, plus)),
+        (Err(f), Ok(minus)) if is_outside(&f) => Ok(Sides::One(-e, minus)),
         (Err(f), _) | (_, Err(f)) => Err(f),
     }
 }
@@ -268,8 +268,8 @@ fn differences<D: Observe>(
     let mut out = vec![empty; here.len()];
     for (step, e) in STEPS.into_iter().enumerate() {
         match both_sides(&mut by, e)? {
-            Sides::Both([ahead, behind]) => {
-                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(ahead.iter().zip(&behind)) {
+            Sides::Both([plus, minus]) => {
+                for ((d, at), (a, b)) in out.iter_mut().zip(here).zip(plus.iter().zip(&minus)) {
                     d.central[step] = (a - b) / (2.0 * e);
                     d.sides[step] = (a - 2.0 * at + b) / e;
                 }
@@ -579,9 +579,9 @@ fn changes<D: Observe>(
         format::record(model, &own, "simulated", &[])
     };
     let here = recorded(0.0)?;
-    // at the edge of a parameter's range what one side shows is all there is
+    // at a bound of a parameter's domain there is one side only
     let sides = match both_sides(&mut recorded, e)? {
-        Sides::Both([ahead, behind]) => [ahead, behind, here],
+        Sides::Both([plus, minus]) => [plus, minus, here],
         Sides::One(_, own) => [own, here.clone(), here],
     };
     // what rests is nearer than the difference step moves it

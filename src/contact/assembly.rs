@@ -227,7 +227,7 @@ impl Layout {
                             e.set_meeting(w, contact, e.kept, floor);
                         }
                         Moment::Blow(_) => {}
-                        Moment::Plain | Moment::Behind => e.kept = e.found,
+                        Moment::Plain | Moment::AfterBlow => e.kept = e.found,
                     }
                 }
                 Source::Friction(j, i) => {

@@ -7,10 +7,10 @@ use super::{Failed, NewtonSystem, Solver};
 /// One way to a solution.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// From starts and around the turns of the central path, to so many times `kappa`: a step may end there if rounding keeps it from the
-    /// end of the path. `rounded` counts such steps. At 1e4 a body rests 1e-5 h above the ground with the default `central_path`.
+    /// Newton's method from several starts, then the central path with its turns, down to this multiple of `kappa`. Multiples above 1 are for
+    /// steps that rounding keeps from the end of the path; `rounded` counts them. At 1e4 a body rests 1e-5 h above the ground with the default `central_path`.
     Path(f64),
-    /// From little friction to all of it, to `kappa`. Of steps of random trees that starts did not solve, central paths solved 9 of 10 in
+    /// A curve on which friction grows to its full value, then the central path to `kappa`. Of steps of random trees that starts did not solve, central paths solved 9 of 10 in
     /// 150 to 400 iterations each; curves of friction took 800 a level and solved none.
     Friction,
 }

@@ -34,13 +34,14 @@ pub enum Touching {
 /// tried.
 const NOTICEABLE: f64 = 0.02;
 
-/// What the step behind a blow shows.
+/// The result of the step after a blow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum AfterBlow {
     Nothing,
-    /// More is to bounce in the blow.
+    /// More contacts must bounce in the blow.
     Strikes,
-    /// What the blow throws at something stops there, and had energy to bounce with: in smaller parts it is a blow of its own.
+    /// A body that the blow accelerates stops at another contact without a bounce, and a noticeable energy is lost. In smaller parts of the step
+    /// that contact has a blow of its own.
     Stops,
 }
 
@@ -69,14 +70,14 @@ pub(super) fn bounced(number: f64) -> bool {
     number == BOUNCED || number == Touching::Strikes.number()
 }
 
-/// How a step is told to treat what may bounce.
+/// How a step treats contacts and limits with restitution.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
-    /// Each element.
+    /// Treatment of each element.
     pub how: &'a [Touching],
-    /// The number of the place with which each strikes, if it does; as found at the knot where that is zero.
+    /// Number of the place with which each element strikes. If it is zero, the place is found at the knot.
     pub struck: &'a [f64],
-    /// Does the step begin with the places among the unknowns that it is given?
+    /// Does the step start with the places in its guess?
     pub keeps: bool,
 }
 
@@ -155,7 +156,7 @@ impl Layout {
                 e.bounces = strikes && w.at.steps() && moment == Moment::Plain;
                 told != Touching::Touches
             }
-            (Moment::Behind, None) => {
+            (Moment::AfterBlow, None) => {
                 (e.restitution, e.bounces) = (0.0, false);
                 false
             }
@@ -201,16 +202,16 @@ impl Layout {
         any
     }
 
-    /// Of a step behind a blow that was solved: what is stopped there, or by the blow, and came near too fast to rest? If it did so before the
-    /// blow, at the velocities `before`, it is to bounce in the same blow: a plate that lands almost flat would stop with the edge that the first blow
-    /// throws down.
-    pub(crate) fn strikes_behind(
+    /// After a blow and its step are solved: which contacts stop a fast approach without a bounce, in the step or in the blow? A contact that
+    /// also approached fast before the blow, at the velocities `before`, is added to the blow. Otherwise a plate that lands almost flat
+    /// would stop at its second edge.
+    pub(crate) fn strikes_after_blow(
         &self,
         w: &View,
         memory: &mut Memory,
         blow: &Memory,
         before: &[f64],
-    ) -> Behind {
+    ) -> AfterBlow {
         let near = blow.near();
         // its place, the velocity that it is stopped with, and was it fast before the blow?
         let stops = |e: &Element, struck: &Element, slot: &Slot| {
@@ -242,9 +243,9 @@ impl Layout {
         }
         if !any {
             return if lost > NOTICEABLE * kinetic(w, w.before) {
-                Behind::Stops
+                AfterBlow::Stops
             } else {
-                Behind::Nothing
+                AfterBlow::Nothing
             };
         }
         let each = memory.elements.iter_mut().zip(&blow.elements);
@@ -255,7 +256,7 @@ impl Layout {
             };
             (e.kept, e.bounces) = (too.unwrap_or(struck.kept), too.is_some() || struck.bounces);
         }
-        Behind::Strikes
+        AfterBlow::Strikes
     }
 
     /// The same of a step whose unknowns are given.
@@ -503,9 +504,9 @@ impl Memory {
     }
 
     /// From here on the step is the one behind a blow, or not.
-    pub(crate) fn set_behind(&mut self, behind: bool) {
+    pub(crate) fn set_after_blow(&mut self, behind: bool) {
         self.moment = if behind {
-            Moment::Behind
+            Moment::AfterBlow
         } else {
             Moment::Plain
         };

@@ -105,7 +105,7 @@ mod unsolved;
 mod work;
 
 pub(crate) use assembly::Acts;
-pub(crate) use blow::Behind;
+pub(crate) use blow::AfterBlow;
 pub use blow::{Gap, Told, Touching};
 pub(crate) use interior::Solver;
 pub(crate) use newton::{Failed, NewtonSystem, View};
@@ -193,8 +193,8 @@ pub(crate) enum Moment {
     Plain,
     /// The blow before an interval of this length, s.
     Blow(f64),
-    /// The step behind a blow: nothing bounces again.
-    Behind,
+    /// The step after a blow: nothing bounces again.
+    AfterBlow,
 }
 
 /// An element at a knot and at the trial unknowns.

@@ -145,6 +145,24 @@ impl<S: Mechanical> Divided<S> {
         tensions.copy_from_slice(&y[2 * ny + 3..]);
     }
 
+    /// Writes the unknowns of a step in `n` parts, from those of the parts; `last` is the knot of the last part.
+    fn write_unknowns(
+        &self,
+        last: &Knot,
+        (n, ratio): (usize, f64),
+        parts: &[Vec<f64>],
+        y: &mut [f64],
+    ) {
+        let ny = self.inner_dims.ny;
+        let (of_last, tensions) = parts[n - 1].split_at(ny);
+        y[..ny].copy_from_slice(&parts[0][..ny]);
+        y[ny..2 * ny].copy_from_slice(of_last);
+        y[2 * ny + 3..].copy_from_slice(tensions);
+        y[2 * ny] = n as f64;
+        y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
+        y[2 * ny + 2] = ratio;
+    }
+
     /// What is seen at the knot, as the inner integrator sees it.
     fn first<'a>(&self, seen: &KnotPoint<'a>) -> KnotPoint<'a> {
         let (x, share) = self.split(seen.x);
@@ -370,7 +388,7 @@ impl<S: Mechanical> Step for Divided<S> {
                         (n, swing)
                     };
                     swing = found;
-                    // what strikes or is stopped may turn much faster than before the step; if more parts are not solved, the step is made in as few as at first
+                    // an impact may spin a body up within the step; if more parts are not solved, the first number of parts is used
                     let turned = Self::parts_of_turn(n, &stats);
                     if early == EARLY && first.is_none() && turned > n.max(asked) {
                         (n, cut) = (turned, true);
@@ -399,14 +417,7 @@ impl<S: Mechanical> Step for Divided<S> {
             }
         };
         last[0] = 1.0 / n as f64;
-        let (of_last, tensions) = w.unknowns[n - 1].split_at(d.ny);
-        y[..d.ny].copy_from_slice(&w.unknowns[0][..d.ny]);
-        y[d.ny..2 * d.ny].copy_from_slice(of_last);
-        y[2 * d.ny + 3..].copy_from_slice(tensions);
-        y[2 * d.ny] = n as f64;
-        let last = Self::part(at, share, n, n - 1);
-        y[2 * d.ny + 1] = 0.5 * (last.h_prev + last.h);
-        y[2 * d.ny + 2] = ratio;
+        self.write_unknowns(&Self::part(at, share, n, n - 1), (n, ratio), &w.unknowns, y);
         Ok(stats)
     }
 

@@ -9,7 +9,7 @@
 //! ```
 
 use super::{Maximal, Work};
-use crate::contact::Behind;
+use crate::contact::AfterBlow;
 use crate::dynamics::{Inputs, Knot, Outputs, Place, Stage, StepError};
 
 /// Memory of a blow.
@@ -103,21 +103,21 @@ impl Maximal {
         )?;
         self.readout_contacts(&mut blow.strike, &[])?;
         self.with_velocities(x, &blow.strike, &mut blow.after);
-        w.contacts.set_behind(true);
+        w.contacts.set_after_blow(true);
         let done = self.prepare(anew(Stage::Step(at.h)), &blow.after, u, w);
-        w.contacts.set_behind(false);
+        w.contacts.set_after_blow(false);
         done
     }
 
     /// What the step behind a blow that was solved shows.
-    pub(super) fn strikes_behind(&self, w: &mut Work) -> Behind {
+    pub(super) fn strikes_after_blow(&self, w: &mut Work) -> AfterBlow {
         let Some(blow) = w.blow.take() else {
-            return Behind::Nothing;
+            return AfterBlow::Nothing;
         };
         let before = &blow.read.newton.trial[..6 * self.body_count()];
         let (view, memory, ..) = self.split(w);
         let struck = &blow.strike.contacts;
-        let shows = (self.contacts).strikes_behind(&view, memory, struck, before);
+        let shows = (self.contacts).strikes_after_blow(&view, memory, struck, before);
         w.blow = Some(blow);
         shows
     }

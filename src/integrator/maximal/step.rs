@@ -3,7 +3,7 @@
 use super::assembly::vec3;
 use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
-use crate::contact::{Behind, Told};
+use crate::contact::{AfterBlow, Told};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::spatial::{RotationLaw, Vec3};
 
@@ -51,13 +51,13 @@ impl Maximal {
                 ..behind
             };
             // each time more does
-            strikes = match self.strikes_behind(w) {
-                Behind::Nothing => false,
-                Behind::Strikes => true,
-                Behind::Stops if w.contacts.may_divide() => {
+            strikes = match self.strikes_after_blow(w) {
+                AfterBlow::Nothing => false,
+                AfterBlow::Strikes => true,
+                AfterBlow::Stops if w.contacts.may_divide() => {
                     return Err(self.failure(StepFailure::Budget, w, 0, stats.residual));
                 }
-                Behind::Stops => false,
+                AfterBlow::Stops => false,
             };
         }
         self.write_solution(w, next, y);
