@@ -229,8 +229,10 @@ impl<'a> Quantities<'a> {
             // where a quantity has no value a file has a gap
             for name in self.names(place, &r.quantity, false)? {
                 if !matches!(self.named[name], Named::Output(_) | Named::ControlRate(_)) {
-                    let message = "what is made of other quantities is not written".into();
-                    let help = "record what it is made of";
+                    let message =
+                        "time, parameters and what is made of other quantities are not recorded"
+                            .into();
+                    let help = "record what it is made of; time is the first column already";
                     return Err(self.err(place, "quantity", message, help));
                 }
                 recorded.push(name);

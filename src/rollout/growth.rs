@@ -140,19 +140,24 @@ impl Balance {
         })
     }
 
-    /// What contacts, friction and dampers gave until each knot since they had taken most, J. They can only take energy.
+    /// What contacts, friction and dampers gave until each knot since they had taken most, J. They can only take energy. At the knot of
+    /// a blow the energy is that of the mean velocity, which may be less than before and after it: what is back at the next knot was not
+    /// taken.
     fn gains(&self) -> Vec<f64> {
+        // contacts hold what forces do within half a step
+        let works = |k: usize| {
+            let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
+            [passive, passive + self.unresolved[k]]
+        };
         let mut least = [f64::INFINITY; 2];
         (0..self.kinetic.len())
             .map(|k| {
-                let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
-                // contacts hold what forces do within half a step
-                let works = [passive, passive + self.unresolved[k]];
-                let rises = works.iter().zip(&mut least).map(|(work, least)| {
-                    *least = least.min(*work);
-                    work - *least
+                let (before, now) = (works(k.saturating_sub(1)), works(k));
+                let rises = [0, 1].map(|i| {
+                    least[i] = least[i].min(before[i].max(now[i]));
+                    (now[i] - least[i]).max(0.0)
                 });
-                rises.fold(f64::INFINITY, f64::min)
+                rises[0].min(rises[1])
             })
             .collect()
     }
@@ -446,5 +451,9 @@ mod tests {
             bounce.noticeable_gain().map(|found| found.knot)
         };
         assert_eq!((gives(100.0), gives(10.0)), (Some(200), None));
+        // what the knot of a blow alone lacks is not given at the next
+        let mut blow = make(&|k| if k == 200 { -300.0 } else { 0.0 });
+        blow.impacts[200] -= 300.0;
+        assert_eq!(blow.noticeable_gain(), None);
     }
 }
