@@ -67,6 +67,9 @@ pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
 
 /// A part in the body's frame.
 fn shape(c: &Collider, part: Part) -> Shape {
+    if let Surface::Heights(field) = &c.surface {
+        return field.shape(c, part);
+    }
     let solid = || {
         c.solid()
             .expect("only what has faces, edges and vertices has such parts")
@@ -178,7 +181,7 @@ impl Met {
         }
     }
 
-    fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
+    pub fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
         match self {
             Self::Crossing(_) => false,
             Self::Ring(r) => r.is_flat(sway, may_roll),
@@ -212,7 +215,7 @@ pub(super) fn farthest(c: &Collider, n: &Vec3, about: f64) -> Vec3 {
 }
 
 /// How far a collider reaches along a direction, world frame, from the origin.
-fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
+pub(super) fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
     let local = c.orientation.tr_mul(&pose.r.tr_mul(n));
     let own = match c.surface {
         Surface::Cylinder { radius, length } => {
@@ -235,6 +238,9 @@ pub(super) fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> 
     let y = c
         .orientation
         .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
+    if let Surface::Heights(field) = &c.surface {
+        return field.is_within(part, &y);
+    }
     match part {
         Part::Ring(_) | Part::Vertex(_) | Part::Tip(..) | Part::Tangent(_) => true,
         Part::Side => y.z.abs() <= half(c) * (1.0 + 2.0 * BEYOND),

@@ -1,6 +1,7 @@
 //! Penetration depth of two bodies, for starts and for bodies whose contacts exclude each other. Contact features do not show it if
 //! one body is deeper in the other than half of its thickness.
 
+use super::between;
 use super::cylinder;
 use super::half_space;
 use super::heights::{FACETS, Heights};
@@ -93,7 +94,8 @@ impl Mechanism {
         let Surface::Heights(heights) = &of.0.surface else {
             return None;
         };
-        let ball = half_space::ball(of.1, feature / FACETS).filter(|b| b.radius > 0.0)?;
+        let ball = half_space::ball(of.1, feature / FACETS)
+            .filter(|b| b.radius > 0.0 && !cylinder::is_cylinder(of.1))?;
         let y = Heights::local(of.0, at.0, &at.1.point(&ball.center));
         let nearest = heights.nearest_triangle(&y, ball.radius);
         Some(nearest.map_or(f64::INFINITY, |(_, gap, _)| gap))
@@ -117,6 +119,17 @@ impl Mechanism {
         let mut gap = |c: &Contact| {
             if let Some(gap) = self.gap_of_ball_on_field(c, poses) {
                 return gap;
+            }
+            if let Pair::Between {
+                first,
+                second,
+                feature,
+            } = c.pair
+                && between::is_on_field((&self.colliders[first], &self.colliders[second]))
+            {
+                // that of the pair, once
+                let depth = (feature == 0).then(|| self.depth(c, poses)).flatten();
+                return depth.map_or(f64::INFINITY, |depth| -depth);
             }
             let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
             let gap = self.touch_of(c, &held, poses).gap;

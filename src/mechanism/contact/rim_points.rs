@@ -101,11 +101,8 @@ impl Mechanism {
                 feature,
             } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
-                if let Surface::Heights(_) = of.0.surface {
-                    let ball = feature / FACETS;
-                    return half_space::ball(of.1, ball)
-                        .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
-                        .map(|_| (2, first, second, ball));
+                if let (Surface::Heights(_), false) = (&of.0.surface, between::is_on_field(of)) {
+                    return Some((2, first, second, feature / FACETS));
                 }
                 let is_ball = between::capsule_ends(of).contains(&feature);
                 (!is_ball && (between::is_exchanged(of) || has_corners(of)))
@@ -167,7 +164,9 @@ impl Mechanism {
                 for (taken, held) in taken.iter_mut().zip(held) {
                     *taken = held;
                 }
-                if let Surface::Heights(heights) = &of.0.surface {
+                if let (Surface::Heights(heights), false) =
+                    (&of.0.surface, between::is_on_field(of))
+                {
                     let ball = half_space::ball(of.1, feature / FACETS)?;
                     return heights.sunk(of.0, &ball, &taken, ([now, end], below));
                 }
@@ -211,6 +210,7 @@ impl Mechanism {
             return match *held {
                 Meeting::Triangle(t) | Meeting::Plane(t) => t < heights.triangle_count(),
                 Meeting::Tilted(number, _) => heights.has_feature(number),
+                Meeting::Parts([own, _]) => heights.has_part(own),
                 _ => false,
             };
         }
