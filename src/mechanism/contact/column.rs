@@ -242,3 +242,221 @@ impl Heights {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{CYLINDER, check_held, difference, on_field, rough};
+    use super::*;
+    use crate::mechanism::samples::Source;
+    use crate::mechanism::{Field, Mechanism, Surface};
+    use crate::spatial::exp;
+
+    const SPACING: [f64; 2] = [0.13, 0.1];
+    const BELOW: f64 = 5e-10;
+
+    fn cylinder(radius: f64, length: f64) -> Surface {
+        Surface::Cylinder { radius, length }
+    }
+
+    /// A coin, a can within a cell, a rod, and one larger than many cells.
+    fn shapes() -> [Surface; 4] {
+        [
+            cylinder(0.15, 0.02),
+            cylinder(0.03, 0.06),
+            cylinder(0.02, 0.4),
+            CYLINDER,
+        ]
+    }
+
+    fn on(s: &mut Source, shape: Surface, rise: f64) -> Mechanism {
+        on_field(shape, rough(s, [14, 14], rise), SPACING, [0.0; 3])
+    }
+
+    fn depth(m: &Mechanism, pose: Pose) -> f64 {
+        m.depth(&m.contacts[0], &[pose]).expect("it is known")
+    }
+
+    /// Above the ground, where it is about to touch.
+    fn placed(s: &mut Source, m: &Mechanism) -> Pose {
+        let q = exp(&(s.vec3() * 3.0));
+        let at = Vec3::new(0.8, 0.6, 0.0) + s.vec3() * 0.15;
+        let pose = |z: f64| Pose::new(Vec3::new(at.x, at.y, z), q);
+        let (mut low, mut high) = (-0.1, 1.5);
+        for _ in 0..50 {
+            let middle = 0.5 * (low + high);
+            if depth(m, pose(middle)) < 0.0 {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        pose(high)
+    }
+
+    /// How deep edges of the field are in the cylinder, or points of its rims below faces, at most, m.
+    fn sampled(m: &Mechanism, pose: &Pose) -> f64 {
+        let (ground, c) = (&m.colliders[0], &m.colliders[1]);
+        let (Surface::Heights(field), Surface::Cylinder { radius, length }) =
+            (&ground.surface, &c.surface)
+        else {
+            panic!("a cylinder on a field");
+        };
+        let world = |y: &Vec3| ground.position + ground.orientation * y;
+        let inside = |y: &Vec3| {
+            let z = pose.r.tr_mul(&(world(y) - pose.x)) - c.position;
+            let z = c.orientation.tr_mul(&z);
+            (radius - z.xy().norm()).min(0.5 * length - z.z.abs())
+        };
+        let mut deepest = f64::NEG_INFINITY;
+        for t in field.triangles() {
+            for k in 0..3 {
+                let (a, b) = (t[k], t[(k + 1) % 3]);
+                let at = |share: f64| inside(&(a + (b - a) * share));
+                // concave along a line
+                let (mut low, mut high) = (0.0, 1.0);
+                while high - low > 1e-9 {
+                    let third = (high - low) / 3.0;
+                    if at(low + third) > at(high - third) {
+                        high -= third;
+                    } else {
+                        low += third;
+                    }
+                }
+                deepest = deepest.max(at(low));
+            }
+        }
+        for (up, part) in (0..1 << 13).flat_map(|k| [(false, 4 * k), (true, 4 * k)]) {
+            let place = pose.point(&cylinder::rim_point(c, up, part).1);
+            let y = Heights::local(ground, &Pose::identity(), &place);
+            if let Some(t) = field.triangle_below(&y) {
+                let near = field.nearest_on_plane(t, &y);
+                deepest = deepest.max(-near.normal.dot(&(y - near.point)));
+            }
+        }
+        deepest
+    }
+
+    /// What overlaps is what samples of the edges of the field and of the rims are in.
+    #[test]
+    fn cylinders_overlap_where_samples_do() {
+        let s = &mut Source::new(7);
+        let (mut most, mut asked) = (0.0_f64, [0; 2]);
+        for shape in shapes() {
+            for rise in [0.03, 0.1] {
+                let m = on(s, shape.clone(), rise);
+                for _ in 0..12 {
+                    let touching = placed(s, &m);
+                    for z in [-1e-3, -1e-5, 1e-5, 1e-3] {
+                        let pose = Pose::new(touching.x + Vec3::z() * z, touching.q);
+                        let (found, expected) = (depth(&m, pose), sampled(&m, &pose));
+                        asked[usize::from(z > 0.0)] += 1;
+                        // angles of samples are 4e-4 rad off at most
+                        let off = 0.3 * 1e-7;
+                        assert!(
+                            (found > -off) == (expected > -off) || found.abs() < off,
+                            "{shape:?} {z} {found} {expected}"
+                        );
+                        most = most.max(found);
+                    }
+                }
+            }
+        }
+        assert!(most > 1e-4 && asked[0] == asked[1], "{most} {asked:?}");
+    }
+
+    /// What is found is outside at the knot and violated at the end by no more than what is overlapped, and its derivatives by poses and by
+    /// numbers of the cylinder are those of differences.
+    #[test]
+    fn what_is_overlapped_at_the_end_is_found_with_its_derivatives() {
+        let s = &mut Source::new(3);
+        let mut kinds = [0; 6];
+        let (mut all, mut found) = (0, 0);
+        for shape in shapes() {
+            for rise in [0.03, 0.1] {
+                let m = on(s, shape.clone(), rise);
+                let c = &m.contacts[0];
+                for _ in 0..40 {
+                    let touching = placed(s, &m);
+                    let end = [Pose::new(touching.x - Vec3::z() * 1e-6, touching.q)];
+                    let by = Vec3::z() * 1e-3 + s.vec3() * 2e-4;
+                    let now = [end[0].moved(&by, &(s.vec3() * 1e-3))];
+                    if depth(&m, now[0]) > 0.0 {
+                        continue;
+                    }
+                    all += 1;
+                    let nothing = &mut std::iter::empty();
+                    let held = m.lower_point(c, nothing, (&now, &end), BELOW);
+                    let Some(held) = held.filter(|held| *held != Meeting::Apart) else {
+                        continue;
+                    };
+                    found += 1;
+                    assert_eq!(Meeting::decoded(held.code()), held);
+                    assert!(m.has_parts(c, &held));
+                    let [before, after] = [&now, &end].map(|p| m.touch_of(c, &held, p).gap);
+                    assert!(before > -manifold::TOUCHING, "{held:?} {before}");
+                    assert!(after < 0.0 && after > -2e-6, "{held:?} {after}");
+                    let Meeting::Parts(parts) = held else {
+                        panic!("{held:?}");
+                    };
+                    kinds[match parts {
+                        [Part::Face(_), Part::Tip(..)] => 0,
+                        [Part::Edge(_), Part::Tip(..)] => 1,
+                        [Part::Edge(_), Part::Ring(_)] => 2,
+                        [Part::Edge(_), Part::Side] => 3,
+                        [Part::Vertex(_), Part::Side] => 4,
+                        [Part::Vertex(_), Part::End(_)] => 5,
+                        _ => panic!("{held:?}"),
+                    }] += 1;
+                    let slope = m.touch_slope(c, &held, &end);
+                    let turns = slope.normal[1].0.amax().max(slope.normal[1].1.amax());
+                    if turns < 30.0 {
+                        check_held(&m, (c, &held), &end, 1e-6);
+                        check_numbers(&m, &held, &end);
+                    }
+                }
+            }
+        }
+        println!("{found} of {all}, {kinds:?}");
+        assert!(found > all * 19 / 20, "{found} of {all}");
+        assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
+    }
+
+    fn check_numbers(m: &Mechanism, held: &Meeting, poses: &[Pose]) {
+        let c = &m.contacts[0];
+        for field in [Field::ContactRadius(1), Field::ContactLength(1)] {
+            let by = difference(1e-5, |e| {
+                let mut m = m.clone();
+                *m.colliders[1].surface.number(field).expect("it has one") += e;
+                let t = m.touch_of(c, held, poses);
+                [t.gap, t.point.x, t.point.y, t.point.z]
+            });
+            let own = m.touch_by(c, held, poses, field);
+            let own = own.map_or([0.0; 4], |t| [t.gap, t.point.x, t.point.y, t.point.z]);
+            for (a, b) in own.iter().zip(by) {
+                assert!((a - b).abs() < 1e-6, "{held:?} {field:?}: {own:?} {by:?}");
+            }
+        }
+    }
+
+    /// Level ground and valleys have no edges and vertices that hold, ridges and peaks have the normals between their faces.
+    #[test]
+    fn edges_have_the_normals_between_their_faces() {
+        let ridge = |height: f64| {
+            let row = |i: usize| vec![if i == 1 { height } else { 0.0 }; 3];
+            let rows: Vec<_> = (0..3).map(row).collect();
+            Heights::new(&rows, [1.0, 1.0]).expect("valid")
+        };
+        // from the middle along y
+        let (edge, vertex) = (Part::Edge(4 * 4 + 2), Part::Vertex(4));
+        let tilted = |x: f64| Vec3::new(x, 0.0, 1.0).normalize();
+        for (height, holds) in [(0.3, [true, true, false]), (-0.3, [false; 3])] {
+            let field = ridge(height);
+            let has = [0.0, 0.29, 0.31].map(|x| field.has_normal(edge, &tilted(x)));
+            assert_eq!(has, holds);
+            assert!(!field.has_normal(vertex, &Vec3::new(0.0, 0.1, 1.0)));
+        }
+        let level = ridge(0.0);
+        assert!(level.has_normal(edge, &Vec3::z()) && !level.has_normal(edge, &tilted(0.01)));
+        assert!(!level.has_normal(vertex, &tilted(0.01)));
+    }
+}

@@ -7,6 +7,7 @@
 use super::cylinder::{self, half, is_cylinder};
 use super::edges::Arc;
 use super::half_space;
+use super::heights::Heights;
 use super::meeting::{Meeting, Part, SLOTS, TURN};
 use super::plane::Plane;
 use super::sway::FLAT;
@@ -130,7 +131,7 @@ impl<'a> Unheld<'a> {
         for triangle in field.below_cylinder(of, end) {
             let mut all = Self::new(of, held, (now, end), below);
             all.column = Some(triangle);
-            if all.is_beside() || normals.iter().flatten().any(|n| all.separates(n)) {
+            if all.is_clear() || normals.iter().flatten().any(|n| all.separates(n)) {
                 continue;
             }
             all.ask_twice();
@@ -197,7 +198,7 @@ impl<'a> Unheld<'a> {
     fn depth_in_column(of: Sides<'a>, now: Poses<'a>, triangle: usize) -> f64 {
         let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
         all.column = Some(triangle);
-        if all.is_beside() {
+        if all.is_clear() {
             return f64::NEG_INFINITY;
         }
         all.ask_all();
@@ -218,13 +219,25 @@ impl<'a> Unheld<'a> {
         -cylinder::support(c, end, &-n) - reach
     }
 
-    /// Does a wall separate the cylinder from its column?
-    fn is_beside(&self) -> bool {
+    /// Does a wall separate the cylinder from its column, or one of the normals of the nearest place to its center, of which one most often does?
+    fn is_clear(&self) -> bool {
         let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
             return false;
         };
+        let separates = |n: Vec3| self.apart(&n) > 0.0;
         let walls = field.walls(triangle);
-        walls.iter().any(|n| self.apart(&self.of_field(n)) > 0.0)
+        if walls.iter().any(|n| separates(self.of_field(n))) {
+            return true;
+        }
+        let (c, pose) = (self.of.1, self.end.1);
+        let center = pose.point(&c.position);
+        let y = Heights::local(self.of.0, self.end.0, &center);
+        let near = self.of_field(&(y - field.nearest_on_triangle(triangle, &y).point));
+        let axis = pose.r * c.orientation.column(2);
+        let across = near - axis * axis.dot(&near);
+        [near, across]
+            .iter()
+            .any(|n| n.try_normalize(0.0).is_some_and(separates))
     }
 
     /// Does a vertical plane separate them? It touches a vertical edge of the column.
