@@ -93,10 +93,36 @@ pub(super) fn is_exchanged(of: Sides) -> bool {
     has_cylinder(of) || is_on_field(of) || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
 }
 
-/// Is it a cylinder on a height field?
+/// Is it a body with edges or rims on a height field?
 #[inline]
 pub(super) fn is_on_field(of: Sides) -> bool {
-    matches!(of.0.surface, Surface::Heights(_)) && is_cylinder(of.1)
+    matches!(of.0.surface, Surface::Heights(_)) && (is_cylinder(of.1) || is_polytope(of.1))
+}
+
+/// Places for edges and faces of a polytope on ridges and peaks.
+const ON_RIDGES: usize = 8;
+
+/// Balls of a collider that have places of their own on a height field, the first ones.
+fn balls(c: &Collider) -> usize {
+    match &c.surface {
+        Surface::Point | Surface::Sphere(_) => 1,
+        Surface::Capsule { .. } => 2,
+        Surface::Box(_) => 8,
+        Surface::Hull(hull) => hull.vertices().len(),
+        Surface::Cylinder { .. } | Surface::Heights(_) => 0,
+    }
+}
+
+/// The ball of the second collider that a place on a height field is of; none of places of all of it.
+pub(super) fn ball_on_field(of: Sides, feature: usize) -> Option<Ball> {
+    let k = feature / FACETS;
+    let is_ball = matches!(of.0.surface, Surface::Heights(_)) && k < balls(of.1);
+    is_ball.then(|| half_space::ball(of.1, k)).flatten()
+}
+
+/// The first place of all of a body on a height field.
+pub(super) fn first_place(of: Sides) -> usize {
+    FACETS * balls(of.1)
 }
 
 /// The features that are the ends of a capsule, balls on all of what has edges.
@@ -120,7 +146,10 @@ pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
                 (names, [middle[0], arm])
             })
         };
-        return of.1.features().into_iter().flat_map(of_feature).collect();
+        let own = of.1.features().into_iter().flat_map(of_feature);
+        let count = if is_polytope(of.1) { ON_RIDGES } else { 0 };
+        let more = (1..=count).map(|k| ([String::new(), format!(" edge {k}")], middle));
+        return own.chain(more).collect();
     }
     let all = fixed_slots(of, middle);
     let owned = |(names, arms): ([&str; 2], _)| (names.map(str::to_owned), arms);
@@ -174,7 +203,7 @@ pub(super) fn on_heights(of: Sides, feature: usize, ways: [Poses; 2]) -> Option<
     let Surface::Heights(heights) = &of.0.surface else {
         return None;
     };
-    let ball = half_space::ball(of.1, feature / FACETS)?;
+    let ball = ball_on_field(of, feature)?;
     Some(heights.search(of.0, &ball, ways))
 }
 
@@ -321,7 +350,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             None => at_place,
         },
         Meeting::Triangle(t) | Meeting::Plane(t) | Meeting::Tilted(t, _) => {
-            let ball = half_space::ball(of.1, feature / FACETS);
+            let ball = ball_on_field(of, feature);
             let on = match *meeting {
                 Meeting::Plane(_) => On::Plane(t),
                 Meeting::Tilted(_, by) => On::Tilted(t, by),

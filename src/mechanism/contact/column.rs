@@ -245,8 +245,9 @@ impl Heights {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{CYLINDER, check_held, difference, on_field, rough};
+    use super::super::samples::{BOX, CYLINDER, check_held, difference, hull, on_field, rough};
     use super::*;
+    use crate::mechanism::contact::{Contact, Pair};
     use crate::mechanism::samples::Source;
     use crate::mechanism::{Field, Mechanism, Surface};
     use crate::spatial::exp;
@@ -272,8 +273,21 @@ mod tests {
         on_field(shape, rough(s, [14, 14], rise), SPACING, [0.0; 3])
     }
 
+    /// The field and the body, and the index of that.
+    fn sides(m: &Mechanism) -> (Sides<'_>, usize) {
+        let Pair::Between { first, second, .. } = m.contacts[0].pair else {
+            panic!("a body on a field");
+        };
+        ((&m.colliders[first], &m.colliders[second]), second)
+    }
+
+    /// The first contact of the whole body.
+    fn whole(m: &Mechanism) -> &Contact {
+        &m.contacts[between::first_place(sides(m).0)]
+    }
+
     fn depth(m: &Mechanism, pose: Pose) -> f64 {
-        m.depth(&m.contacts[0], &[pose]).expect("it is known")
+        m.depth(whole(m), &[pose]).expect("it is known")
     }
 
     /// Above the ground, where it is about to touch.
@@ -295,7 +309,7 @@ mod tests {
 
     /// How deep edges of the field are in the cylinder, or points of its rims below faces, at most, m.
     fn sampled(m: &Mechanism, pose: &Pose) -> f64 {
-        let (ground, c) = (&m.colliders[0], &m.colliders[1]);
+        let (ground, c) = sides(m).0;
         let (Surface::Heights(field), Surface::Cylinder { radius, length }) =
             (&ground.surface, &c.surface)
         else {
@@ -369,18 +383,27 @@ mod tests {
     #[test]
     fn what_is_overlapped_at_the_end_is_found_with_its_derivatives() {
         let s = &mut Source::new(3);
-        let mut kinds = [0; 6];
+        let mut kinds = [0; 8];
         let (mut all, mut found) = (0, 0);
-        for shape in shapes() {
+        for shape in shapes().into_iter().chain([BOX, hull()]) {
             for rise in [0.03, 0.1] {
                 let m = on(s, shape.clone(), rise);
-                let c = &m.contacts[0];
+                let c = whole(&m);
                 for _ in 0..40 {
                     let touching = placed(s, &m);
                     let end = [Pose::new(touching.x - Vec3::z() * 1e-6, touching.q)];
                     let by = Vec3::z() * 1e-3 + s.vec3() * 2e-4;
                     let now = [end[0].moved(&by, &(s.vec3() * 1e-3))];
                     if depth(&m, now[0]) > 0.0 {
+                        continue;
+                    }
+                    // corners have places of their own
+                    let mut corners = m.contacts.iter().filter(|c| m.depth(c, &now).is_none());
+                    let sinks = |c: &Contact| {
+                        let nothing = &mut std::iter::empty();
+                        m.lower_point(c, nothing, (&now, &end), BELOW).is_some()
+                    };
+                    if corners.any(sinks) {
                         continue;
                     }
                     all += 1;
@@ -405,13 +428,15 @@ mod tests {
                         [Part::Edge(_), Part::Side] => 3,
                         [Part::Vertex(_), Part::Side] => 4,
                         [Part::Vertex(_), Part::End(_)] => 5,
+                        [Part::Edge(_), Part::Edge(_)] => 6,
+                        [Part::Vertex(_), Part::Face(_)] => 7,
                         _ => panic!("{held:?}"),
                     }] += 1;
                     let slope = m.touch_slope(c, &held, &end);
                     let turns = slope.normal[1].0.amax().max(slope.normal[1].1.amax());
                     if turns < 30.0 {
                         check_held(&m, (c, &held), &end, 1e-6);
-                        check_numbers(&m, &held, &end);
+                        check_numbers(&m, c, &held, &end);
                     }
                 }
             }
@@ -421,12 +446,17 @@ mod tests {
         assert!(kinds.iter().all(|n| *n > 0), "{kinds:?}");
     }
 
-    fn check_numbers(m: &Mechanism, held: &Meeting, poses: &[Pose]) {
-        let c = &m.contacts[0];
-        for field in [Field::ContactRadius(1), Field::ContactLength(1)] {
+    fn check_numbers(m: &Mechanism, c: &Contact, held: &Meeting, poses: &[Pose]) {
+        let of = sides(m).1;
+        let edges = [0, 1, 2].map(|k| Field::ContactEdge(of, k));
+        let own = [Field::ContactRadius(of), Field::ContactLength(of)];
+        for field in own.into_iter().chain(edges) {
+            if m.colliders[of].surface.clone().number(field).is_none() {
+                continue;
+            }
             let by = difference(1e-5, |e| {
                 let mut m = m.clone();
-                *m.colliders[1].surface.number(field).expect("it has one") += e;
+                *m.colliders[of].surface.number(field).expect("it has one") += e;
                 let t = m.touch_of(c, held, poses);
                 [t.gap, t.point.x, t.point.y, t.point.z]
             });

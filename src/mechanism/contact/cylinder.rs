@@ -133,7 +133,7 @@ pub(super) enum Met {
 }
 
 /// The middle of the normals that a cylinder has at a point of its rim, world frame. The normal of the rim's tangent and another line is that
-/// of the two which is nearer to it.
+/// of the two which is nearer to it. That of edges of a height field and of a polytope is upward.
 fn outward(c: &Collider, part: Part, pose: &Pose) -> Option<Vec3> {
     let Part::Tip(up, part) = part else {
         return None;
@@ -163,7 +163,14 @@ pub(super) fn meet(
             axis: s.axis,
             radius: s.about,
         });
+        let up = match (&a.surface, q) {
+            (Surface::Heights(_), Part::Edge(_)) => {
+                Some(poses.0.r * a.orientation.column(2).into_owned())
+            }
+            _ => None,
+        };
         let against = outward(a, p, poses.0).or(outward(b, q, poses.1).map(|n| -n));
+        let against = against.or(up);
         let against = against.map(|n| {
             let axes = [poses.0.r * lines[0].axis, poses.1.r * lines[1].axis];
             axes[0].cross(&axes[1]).dot(&n) < 0.0

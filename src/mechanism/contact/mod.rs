@@ -469,6 +469,9 @@ impl Mechanism {
                 }
                 return last.found.map_or(Meeting::Apart, |m| m.places[feature]);
             }
+            if between::ball_on_field(of, feature).is_none() {
+                return Meeting::Apart;
+            }
             let ball = (first, second, feature / FACETS);
             if last.ball != Some(ball) {
                 let found = between::on_heights(of, feature, ways);

@@ -139,6 +139,8 @@ impl<'a> Unheld<'a> {
                 continue;
             }
             match all.best {
+                // corners of polytopes have places of their own
+                Some((.., Meeting::Parts([Part::Face(_), Part::Vertex(_)]))) => {}
                 Some((rank, _, found)) => {
                     let is_better = |(than, depth, _): (Rank, f64, Meeting)| {
                         rank < than || rank == than && all.most < depth
@@ -332,6 +334,7 @@ impl<'a> Unheld<'a> {
     /// Does an edge, or the tangent at a point of a rim, cross the other line, now and at the end?
     fn crosses(&self, held: &Meeting) -> bool {
         let is_asked = match held {
+            Meeting::Parts([Part::Edge(_), Part::Edge(_)]) => true,
             Meeting::Parts(parts) => parts.iter().any(|p| matches!(p, Part::Tip(..))),
             Meeting::Edges { .. } => true,
             _ => false,
@@ -448,6 +451,10 @@ impl<'a> Unheld<'a> {
 
     fn ask_all(&mut self) {
         let (a, b) = self.of;
+        if let (Some(triangle), false) = (self.column, is_cylinder(b)) {
+            self.ask_polytope(triangle);
+            return;
+        }
         if !(is_cylinder(a) || is_cylinder(b)) {
             self.ask_faces(0);
             self.ask_faces(1);
@@ -479,6 +486,26 @@ impl<'a> Unheld<'a> {
                 self.most = self.most.max(self.apart(&n));
             }
             self.on_end(side);
+        }
+    }
+
+    /// Vertices, edges and faces of a polytope on a column.
+    fn ask_polytope(&mut self, triangle: usize) {
+        let (Surface::Heights(field), Some(solid)) = (&self.of.0.surface, self.of.1.solid()) else {
+            return;
+        };
+        for p in field.parts(triangle) {
+            let (count, part): (usize, fn(usize) -> Part) = match p {
+                Part::Face(_) => (solid.of.points.len(), Part::Vertex),
+                Part::Edge(_) => (solid.of.edges.len(), Part::Edge),
+                _ => (solid.of.faces.len(), Part::Face),
+            };
+            for k in 0..count {
+                if self.is_apart() {
+                    return;
+                }
+                self.ask(Meeting::Parts([p, part(k)]));
+            }
         }
     }
 
