@@ -1,12 +1,13 @@
-//! A height field as what cylinders meet: columns, each a triangle with all that is below it.
+//! A height field as what cylinders, boxes and hulls meet: columns, each a triangle with all that is below it.
 //!
-//! A cylinder overlaps the ground if and only if it overlaps a column. A column is convex, so normals of two parts tell whether it does
-//! ([`unheld`](super::unheld)). The walls between columns are within the ground: they tell which columns a cylinder is beside, but hold
-//! nothing. What holds a cylinder is a face, an edge or a vertex of the field, along a normal that these have: ground that rises from
+//! A convex body overlaps the ground if and only if it overlaps a column. A column is convex, so normals of two parts tell whether it does
+//! ([`unheld`](super::unheld)). The walls between columns are within the ground: they tell which columns a body is beside, but hold
+//! nothing. What holds a body is a face, an edge or a vertex of the field, along a normal that these have: ground that rises from
 //! an edge takes the normals on its side, so that valleys and edges between level triangles hold nothing.
 //!
-//! At its knot, a step selects the lowest point of each rim on the triangle below it, on those of its neighbors that rise, and on the triangle
-//! that is below it at the knot; if the end may come to lie flat, four points fixed on the rim. All else is exchanged.
+//! At its knot, a step selects for a cylinder the lowest point of each rim on the triangle below it, on those of its neighbors that rise, and on
+//! the triangle that is below it at the knot; if the end may come to lie flat, four points fixed on the rim. All else is exchanged.
+//! Corners of boxes and hulls are points with places of their own ([`heights`](super::heights)), and their edges and faces are exchanged.
 
 use super::heights::Heights;
 use super::manifold::{self, Manifold};
@@ -154,8 +155,8 @@ impl Heights {
         })
     }
 
-    /// The triangles of the cells that a cylinder may be above.
-    pub(super) fn below_cylinder(&self, of: Sides, poses: Poses) -> impl Iterator<Item = usize> {
+    /// The triangles of the cells that a body may be above.
+    pub(super) fn below_body(&self, of: Sides, poses: Poses) -> impl Iterator<Item = usize> {
         let y = Self::local(of.0, poses.0, &poses.1.point(&of.1.position));
         let reach = cylinder::reach(of.1);
         let [i, j] = [0, 1].map(|k| self.cells(k, y[k], reach));

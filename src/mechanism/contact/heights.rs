@@ -1,12 +1,13 @@
 //! A height field of the world: ground of triangles over a grid, which balls touch: points, spheres, ends of
-//! capsules, corners of boxes and hulls. Cylinders meet it as [`column`](super::column) says.
+//! capsules, corners of boxes and hulls. Cylinders, edges and faces meet it as [`column`](super::column) says.
 //!
 //! Every ball has three places, each with a triangle that is searched for at a knot and held for a step. For a ball these
 //! are the plane on which it goes on and the two nearest triangles that rise from it, or their planes; without such a plane (at an
 //! edge or a corner) the three nearest triangles, with the distance from each less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
 //! neighbors that rise from it, with the distance from their planes: ground that falls away beside it holds nothing.
-//! What is not near a ball is not seen: a peak may enter a box between its corners.
+//! What is not near a ball is not seen: a peak may enter a capsule between its ends. Edges and faces of boxes and hulls have places beside
+//! those of their corners.
 
 use super::Collider;
 use super::manifold;

@@ -112,7 +112,7 @@ impl<'a> Unheld<'a> {
         all.best.map(|(_, _, held)| held)
     }
 
-    /// The same of a cylinder and a height field: of the columns that it overlaps, what holds it best of the one that it is deepest in.
+    /// The same of a body and a height field: of the columns that it overlaps, what holds it best of the one that it is deepest in.
     fn find_on_field(
         of: Sides<'a>,
         held: [Meeting; SLOTS],
@@ -128,7 +128,7 @@ impl<'a> Unheld<'a> {
         });
         let mut overlaps = false;
         let mut best: Option<(Rank, f64, Meeting)> = None;
-        for triangle in field.below_cylinder(of, end) {
+        for triangle in field.below_body(of, end) {
             let mut all = Self::new(of, held, (now, end), below);
             all.column = Some(triangle);
             if all.is_clear() || normals.iter().flatten().any(|n| all.separates(n)) {
@@ -186,7 +186,7 @@ impl<'a> Unheld<'a> {
     /// How deep the bodies overlap at a knot, along all normals of two parts of theirs, m.
     pub fn depth(of: Sides<'a>, now: Poses<'a>) -> f64 {
         if let (Surface::Heights(field), true) = (&of.0.surface, between::is_on_field(of)) {
-            let columns = field.below_cylinder(of, now);
+            let columns = field.below_body(of, now);
             let depths = columns.map(|t| Self::depth_in_column(of, now, t));
             return depths.fold(f64::NEG_INFINITY, f64::max);
         }
@@ -196,7 +196,7 @@ impl<'a> Unheld<'a> {
         -all.most
     }
 
-    /// How deep a cylinder is in a column of a height field, other than from beside, m.
+    /// How deep a body is in a column of a height field, other than from beside, m.
     fn depth_in_column(of: Sides<'a>, now: Poses<'a>, triangle: usize) -> f64 {
         let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
         all.column = Some(triangle);
@@ -221,7 +221,7 @@ impl<'a> Unheld<'a> {
         -cylinder::support(c, end, &-n) - reach
     }
 
-    /// Does a wall separate the cylinder from its column, or one of the normals of the nearest place to its center, of which one most often does?
+    /// Does a wall separate the body from its column, or one of the normals of the nearest place to its center, of which one most often does?
     fn is_clear(&self) -> bool {
         let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
             return false;
