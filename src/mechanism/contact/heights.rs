@@ -423,11 +423,17 @@ mod tests {
             (hull(), 29),
             (CYLINDER, 12),
         ] {
+            // what is in the ground at the knot holds no rim
+            let (height, poses) = if shape == CYLINDER {
+                (0.55, 120)
+            } else {
+                (0.3, 20)
+            };
             let m = on(shape, rough(s, [6, 7], 0.1));
             assert_eq!(m.contacts.len(), count);
             let mut near = 0;
-            for _ in 0..40 {
-                let x = Vec3::new(1.0, 0.8, 0.3) + s.vec3() * 0.3;
+            for _ in 0..poses {
+                let x = Vec3::new(1.0, 0.8, height) + s.vec3() * 0.3;
                 let poses = [Pose::new(x, exp(&s.vec3()))];
                 for c in &m.contacts {
                     let t = m.touch(c, &poses);
