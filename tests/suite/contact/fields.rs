@@ -641,7 +641,7 @@ fn thrown(s: &mut Source, kind: usize) -> (String, Rough, Thrown, f64) {
     };
     let text = format!(
         "time_step = {h}\nhorizon = 0.6\n\
-         integrator = {{ name = \"minimal\", substeps = \"auto\" }}\n{}\
+         integrator = {{ name = \"maximal\", substeps = \"auto\" }}\n{}\
          [mechanism.bodies.b]\nmass = 1.0\nfree = true\nshape = {}\n\
          contacts.c = {{ friction = {friction:?}, restitution = {restitution:?} }}\n\
          [initial.b]\nposition = [0.013, 0.02, {:?}]\nvelocity = {:?}\nangular_velocity = {:?}\n\
