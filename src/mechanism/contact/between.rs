@@ -90,7 +90,39 @@ fn has_cylinder(of: Sides) -> bool {
 #[inline]
 pub(super) fn is_exchanged(of: Sides) -> bool {
     let are_polytopes = is_polytope(of.0) && is_polytope(of.1);
-    has_cylinder(of) || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
+    has_cylinder(of) || is_on_field(of) || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
+}
+
+/// Is it a body with edges or rims on a height field?
+#[inline]
+pub(super) fn is_on_field(of: Sides) -> bool {
+    matches!(of.0.surface, Surface::Heights(_)) && (is_cylinder(of.1) || is_polytope(of.1))
+}
+
+/// Places for edges and faces of a polytope on ridges and peaks.
+const ON_RIDGES: usize = 8;
+
+/// Balls of a collider that have places of their own on a height field, the first ones.
+fn balls(c: &Collider) -> usize {
+    match &c.surface {
+        Surface::Point | Surface::Sphere(_) => 1,
+        Surface::Capsule { .. } => 2,
+        Surface::Box(_) => 8,
+        Surface::Hull(hull) => hull.vertices().len(),
+        Surface::Cylinder { .. } | Surface::Heights(_) => 0,
+    }
+}
+
+/// The ball of the second collider that a place on a height field is of; none of places of all of it.
+pub(super) fn ball_on_field(of: Sides, feature: usize) -> Option<Ball> {
+    let k = feature / FACETS;
+    let is_ball = matches!(of.0.surface, Surface::Heights(_)) && k < balls(of.1);
+    is_ball.then(|| half_space::ball(of.1, k)).flatten()
+}
+
+/// The first place of all of a body on a height field.
+pub(super) fn first_place(of: Sides) -> usize {
+    FACETS * balls(of.1)
 }
 
 /// The features that are the ends of a capsule, balls on all of what has edges.
@@ -106,7 +138,7 @@ pub(super) fn capsule_ends(of: Sides) -> std::ops::Range<usize> {
 /// body frames.
 pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
     let middle = [of.0.position, of.1.position];
-    if let Surface::Heights(_) = of.0.surface {
+    if let (Surface::Heights(_), false) = (&of.0.surface, is_cylinder(of.1)) {
         let of_feature = |(label, arm): (String, Vec3)| {
             let space = if label.is_empty() { "" } else { " " };
             (1..=FACETS).map(move |k| {
@@ -114,7 +146,10 @@ pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
                 (names, [middle[0], arm])
             })
         };
-        return of.1.features().into_iter().flat_map(of_feature).collect();
+        let own = of.1.features().into_iter().flat_map(of_feature);
+        let count = if is_polytope(of.1) { ON_RIDGES } else { 0 };
+        let more = (1..=count).map(|k| ([String::new(), format!(" edge {k}")], middle));
+        return own.chain(more).collect();
     }
     let all = fixed_slots(of, middle);
     let owned = |(names, arms): ([&str; 2], _)| (names.map(str::to_owned), arms);
@@ -145,7 +180,7 @@ fn fixed_slots(of: Sides, middle: [Vec3; 2]) -> Vec<([&'static str; 2], [Vec3; 2
             };
             EDGES.map(|n| (named(n), middle)).to_vec()
         }
-        _ if has_cylinder(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
+        _ if has_cylinder(of) || is_on_field(of) => NUMBERED.map(|n| (["", n], middle)).to_vec(),
         _ if is_searched(of) => NUMBERED[..PLACES]
             .iter()
             .map(|n| (["", *n], middle))
@@ -163,25 +198,13 @@ pub(super) fn is_searched(of: Sides) -> bool {
         || matches!(of.0.surface, Surface::Heights(_))
 }
 
-/// What of a height field meets a ball or a rim of the second collider, at the poses now and at the next knot.
-pub(super) fn on_heights(
-    of: Sides,
-    feature: usize,
-    ways: [Poses; 2],
-    sway: &Sway,
-) -> Option<[Meeting; FACETS]> {
+/// What of a height field meets a ball of the second collider, at the poses now and at the next knot.
+pub(super) fn on_heights(of: Sides, feature: usize, ways: [Poses; 2]) -> Option<[Meeting; FACETS]> {
     let Surface::Heights(heights) = &of.0.surface else {
         return None;
     };
-    let feature = feature / FACETS;
-    let (ball, rim) = (
-        half_space::ball(of.1, feature),
-        half_space::rim(of.1, feature),
-    );
-    Some(match (ball, rim) {
-        (Some(ball), _) => heights.search(of.0, &ball, ways),
-        (None, rim) => heights.search_rim(of.0, &rim?, ways[1], sway),
-    })
+    let ball = ball_on_field(of, feature)?;
+    Some(heights.search(of.0, &ball, ways))
 }
 
 /// What of a polytope with seams a ball of the other meets, where that is not its surface: the ball of a sphere, or an end of a capsule.
@@ -327,12 +350,7 @@ fn slot(of: Sides, (feature, meeting): (usize, &Meeting), poses: Poses) -> Slot 
             None => at_place,
         },
         Meeting::Triangle(t) | Meeting::Plane(t) | Meeting::Tilted(t, _) => {
-            let ball = half_space::ball(of.1, feature / FACETS);
-            if let (None, Some(rim), Surface::Heights(heights)) =
-                (ball, half_space::rim(of.1, feature / FACETS), &of.0.surface)
-            {
-                return Slot::Ring(heights.rim(of.0, t, rim, poses));
-            }
+            let ball = ball_on_field(of, feature);
             let on = match *meeting {
                 Meeting::Plane(_) => On::Plane(t),
                 Meeting::Tilted(_, by) => On::Tilted(t, by),
@@ -446,7 +464,6 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         }
         _ => Grown::Still,
     };
-    let feature = what.0 / FACETS;
     let corner = |face: usize| own.solid().map_or(0, |s| s.of.faces[face].top);
     let end = |edge: usize| own.solid().map_or(0, |s| s.of.edges[edge].ends[0]);
     match *what.1 {
@@ -466,15 +483,10 @@ pub(super) fn by_radius(of: Sides, what: (usize, &Meeting), changed: usize, pose
         }
         Meeting::Vertex { face, .. } | Meeting::RimOnFace { face, .. } => moved(corner(face)),
         Meeting::Edges { edges, .. } => moved(end(edges[changed])),
-        Meeting::Plane(_) | Meeting::Tilted(..) if changed == 1 => {
-            let fixed = half_space::fixed_by_radius(own, feature, &Meeting::Surfaces);
-            match (slot(of, what, poses), fixed) {
-                (Slot::Ball { ball, .. }, _) if ball.radius > 0.0 => Grown::Radius,
-                (Slot::Ring(ring), _) => Grown::Moved(ring.by_radius(1)),
-                (_, Some(out)) => Grown::Moved(pose.r * own.orientation * out),
-                _ => Grown::Still,
-            }
-        }
+        Meeting::Plane(_) | Meeting::Tilted(..) if changed == 1 => match slot(of, what, poses) {
+            Slot::Ball { ball, .. } if ball.radius > 0.0 => Grown::Radius,
+            _ => Grown::Still,
+        },
         Meeting::Apart
         | Meeting::Plane(_)
         | Meeting::Tilted(..)
@@ -498,11 +510,7 @@ pub(super) fn by_size(
     }
     let (side, ball, on) = match slot(of, what, poses) {
         Slot::Ball { side, ball, on } => (side, ball, on),
-        Slot::Ring(_) => {
-            // a rim on a height field
-            let by = half_space::by_size((own, what.0 / FACETS, &Meeting::Surfaces), axis, pose);
-            return by.filter(|_| changed == 1);
-        }
+        Slot::Ring(_) => return None,
         Slot::Crossing(_) => {
             // of two axes without ends; edges move with an end
             let edge = match *what.1 {

@@ -67,6 +67,9 @@ pub(super) fn rim_point(c: &Collider, up: bool, part: u16) -> (Vec3, Vec3) {
 
 /// A part in the body's frame.
 fn shape(c: &Collider, part: Part) -> Shape {
+    if let Surface::Heights(field) = &c.surface {
+        return field.shape(c, part);
+    }
     let solid = || {
         c.solid()
             .expect("only what has faces, edges and vertices has such parts")
@@ -130,7 +133,7 @@ pub(super) enum Met {
 }
 
 /// The middle of the normals that a cylinder has at a point of its rim, world frame. The normal of the rim's tangent and another line is that
-/// of the two which is nearer to it.
+/// of the two which is nearer to it. That of edges of a height field and of a polytope is upward.
 fn outward(c: &Collider, part: Part, pose: &Pose) -> Option<Vec3> {
     let Part::Tip(up, part) = part else {
         return None;
@@ -160,7 +163,14 @@ pub(super) fn meet(
             axis: s.axis,
             radius: s.about,
         });
+        let up = match (&a.surface, q) {
+            (Surface::Heights(_), Part::Edge(_)) => {
+                Some(poses.0.r * a.orientation.column(2).into_owned())
+            }
+            _ => None,
+        };
         let against = outward(a, p, poses.0).or(outward(b, q, poses.1).map(|n| -n));
+        let against = against.or(up);
         let against = against.map(|n| {
             let axes = [poses.0.r * lines[0].axis, poses.1.r * lines[1].axis];
             axes[0].cross(&axes[1]).dot(&n) < 0.0
@@ -178,7 +188,7 @@ impl Met {
         }
     }
 
-    fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
+    pub fn is_flat(&self, sway: &Sway, may_roll: bool) -> bool {
         match self {
             Self::Crossing(_) => false,
             Self::Ring(r) => r.is_flat(sway, may_roll),
@@ -212,7 +222,7 @@ pub(super) fn farthest(c: &Collider, n: &Vec3, about: f64) -> Vec3 {
 }
 
 /// How far a collider reaches along a direction, world frame, from the origin.
-fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
+pub(super) fn support(c: &Collider, pose: &Pose, n: &Vec3) -> f64 {
     let local = c.orientation.tr_mul(&pose.r.tr_mul(n));
     let own = match c.surface {
         Surface::Cylinder { radius, length } => {
@@ -235,6 +245,9 @@ pub(super) fn is_within(c: &Collider, part: Part, place: &Vec3, pose: &Pose) -> 
     let y = c
         .orientation
         .tr_mul(&(pose.r.tr_mul(&(place - pose.x)) - c.position));
+    if let Surface::Heights(field) = &c.surface {
+        return field.is_within(part, &y);
+    }
     match part {
         Part::Ring(_) | Part::Vertex(_) | Part::Tip(..) | Part::Tangent(_) => true,
         Part::Side => y.z.abs() <= half(c) * (1.0 + 2.0 * BEYOND),

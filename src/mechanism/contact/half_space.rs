@@ -83,7 +83,7 @@ pub(super) fn lowest_point(
     Some((held, gap))
 }
 
-/// Part of the radius at which points are that are always there, on height fields: none comes lower than a rim.
+/// Part of the radius at which points fixed on a rim count for the mass that they scale impulses by.
 const WITHIN: f64 = 0.99;
 
 /// Of them: two points that are no further apart would carry as one.
@@ -192,23 +192,24 @@ pub(super) fn meeting(
     match (is_flat, feature < RIMS) {
         (true, true) | (false, false) => Meeting::Apart,
         (false, true) => Meeting::Surfaces,
-        (true, false) => {
-            let (first, then) = (lowest(&here, FLAT), lowest(&there, FLAT));
-            let from = first.or(then).unwrap_or(0);
-            let then = then.unwrap_or(from);
-            let by = (then + TURN - from) % TURN;
-            // the shorter way round, from either
-            let (from, by) = match (by > TURN / 2, (TURN - by) % TURN) {
-                (true, back) => (then, back),
-                (false, _) => (from, by),
-            };
-            let (from, by) = if by < NEAR {
-                (first.unwrap_or(from), 0)
-            } else {
-                (from, by)
-            };
-            Meeting::OnRim(angle((feature - RIMS) >> 1, from, by))
-        }
+        (true, false) => Meeting::OnRim(fixed_angle((feature - RIMS) >> 1, &here, &there)),
+    }
+}
+
+/// The angle of one of the four points that hold a rim on a plane, by its normals in the collider's frame now and at the next knot.
+pub(super) fn fixed_angle(place: usize, here: &Vec3, there: &Vec3) -> u16 {
+    let (first, then) = (lowest(here, FLAT), lowest(there, FLAT));
+    let from = first.or(then).unwrap_or(0);
+    let then = then.unwrap_or(from);
+    let by = (then + TURN - from) % TURN;
+    // the shorter way round, from either
+    let (from, by) = match (by > TURN / 2, (TURN - by) % TURN) {
+        (true, back) => (then, back),
+        (false, _) => (from, by),
+    };
+    match by < NEAR {
+        true => angle(place, first.unwrap_or(from), 0),
+        false => angle(place, from, by),
     }
 }
 

@@ -180,8 +180,13 @@ impl Meeting {
                     1.0 + f64::from(side) + 2.0 * f64::from(u8::from(up)) + 4.0 * face as f64;
                 f64::from(part) + 1.0 + turn * which
             }
-            Self::Parts([p, q]) => (p.bits().zip(q.bits()))
-                .map_or(NOTHING, |(p, q)| -2.0 - 2.0 * (p + q * PARTS) as f64),
+            Self::Parts([p, q]) => match (p.bits(), q.bits()) {
+                (Some(p), Some(q)) => -2.0 - 2.0 * (p + q * PARTS) as f64,
+                (None, Some(q)) => p
+                    .field_bits()
+                    .map_or(NOTHING, |p| field_code(q as usize + PARTS as usize * p, 3)),
+                _ => NOTHING,
+            },
             Self::Edges {
                 edges: [a, b],
                 against,
@@ -324,7 +329,11 @@ impl Meeting {
                 let by = by.map(|step| (step as i32 * COARSE as i32 - HALF_TURN) as i16);
                 Self::Tilted(of / STEPS / STEPS, by)
             }
-            _ => Self::Apart,
+            _ => {
+                let (p, q) = (of / PARTS as usize, of % PARTS as usize);
+                let parts = Part::of_field_bits(p).zip(Part::of_bits(q as u64));
+                parts.map_or(Self::Apart, |(p, q)| Self::Parts([p, q]))
+            }
         }
     }
 }
@@ -336,13 +345,16 @@ fn field_code(number: usize, kind: usize) -> f64 {
 
 /// What is on height fields is numbered from here, above points of rims.
 const FIELDS: f64 = 4_294_967_296.0;
-const KINDS: usize = 3;
+const KINDS: usize = 4;
 /// Parts of half a turn that a stored normal has, by how many of them it is rounded, and how many different ones are left; numbers of edges and
 /// corners that a code can hold beside two of them.
 const HALF_TURN: i32 = 1 << 15;
 const COARSE: usize = 1 << 3;
 const STEPS: usize = 1 << 13;
-const NUMBERS: usize = 1 << 25;
+const NUMBERS: usize = 1 << 24;
+/// Numbers of faces, edges and vertices of a height field that a code can hold beside a part of a cylinder, and how many kinds these are.
+const FIELD: usize = 1 << 26;
+const OF_FIELD: usize = 3;
 
 /// Parts of a turn by which the angles of points on a rim are stored: where one is the lowest point, the true one is lower by at most
 /// 5e-9 of what the rim is tilted by (m). That is below 1e-9 m for what is tilted by less than 20 cm. More parts make the pieces narrower
@@ -383,6 +395,23 @@ impl Part {
             Self::Tangent(_) => return None,
         };
         Some(number + INDEX as u64 * kind)
+    }
+
+    /// As a number, of what a height field has.
+    fn field_bits(self) -> Option<usize> {
+        let (kind, k) = match self {
+            Self::Face(k) => (0, k),
+            Self::Edge(k) => (1, k),
+            Self::Vertex(k) => (2, k),
+            _ => return None,
+        };
+        (k < FIELD).then_some(OF_FIELD * k + kind)
+    }
+
+    fn of_field_bits(bits: usize) -> Option<Self> {
+        let k = bits / OF_FIELD;
+        let part = [Self::Face(k), Self::Edge(k), Self::Vertex(k)][bits % OF_FIELD];
+        (k < FIELD).then_some(part)
     }
 
     fn of_bits(bits: u64) -> Option<Self> {
@@ -460,6 +489,12 @@ mod tests {
         }
         for edges in [[0, 0], [3, 11], [INDEX - 1, INDEX - 1]] {
             all.extend([false, true].map(|against| Meeting::Edges { edges, against }));
+        }
+        // of large height fields
+        for k in [INDEX, FIELD - 1] {
+            for p in [Part::Face(k), Part::Edge(k), Part::Vertex(k)] {
+                all.extend([Part::Ring(-END), Part::Tip(true, 9)].map(|q| Meeting::Parts([p, q])));
+            }
         }
         for (side, up) in [(0, true), (1, false)] {
             all.push(Meeting::RimOnFace {

@@ -14,6 +14,7 @@ mod ball;
 mod between;
 mod capsule_capsule;
 mod capsule_polytope;
+mod column;
 mod corners;
 mod crossing;
 mod cylinder;
@@ -271,7 +272,7 @@ impl Touch {
 pub(crate) struct Search {
     pair: Option<(usize, usize)>,
     found: Option<manifold::Manifold>,
-    /// The ground, the collider, and which of its balls or rims met these triangles.
+    /// The ground, the collider, and which of its balls met these triangles.
     ball: Option<(usize, usize, usize)>,
     triangles: [Meeting; FACETS],
     /// Of a half-space and a hull of many vertices.
@@ -456,13 +457,24 @@ impl Mechanism {
             }
             return last.found.map_or(Meeting::Surfaces, |m| m.places[feature]);
         }
-        if let Surface::Heights(_) = of.0.surface {
+        if let Surface::Heights(heights) = &of.0.surface {
             let [p, q] = ahead_of();
-            let own = (of.1.body, ends.1);
+            let ways = [ends, (&p, &q)];
+            if cylinder::is_cylinder(of.1) {
+                if last.pair != Some((first, second)) {
+                    last.pair = Some((first, second));
+                    let own = (of.1.body, ends.1);
+                    let sway = ahead.sway((None, ends.0), own, cylinder::reach(of.1));
+                    last.found = Some(heights.search_cylinder(of, ways, &sway));
+                }
+                return last.found.map_or(Meeting::Apart, |m| m.places[feature]);
+            }
+            if between::ball_on_field(of, feature).is_none() {
+                return Meeting::Apart;
+            }
             let ball = (first, second, feature / FACETS);
             if last.ball != Some(ball) {
-                let sway = ahead.sway((None, ends.0), own, cylinder::reach(of.1));
-                let found = between::on_heights(of, feature, [ends, (&p, &q)], &sway);
+                let found = between::on_heights(of, feature, ways);
                 last.ball = Some(ball);
                 last.triangles = found.unwrap_or([Meeting::Apart; FACETS]);
             }

@@ -1,9 +1,9 @@
 //! Penetration depth of two bodies, for starts and for bodies whose contacts exclude each other. Contact features do not show it if
 //! one body is deeper in the other than half of its thickness.
 
+use super::between;
 use super::cylinder;
-use super::half_space;
-use super::heights::{FACETS, Heights};
+use super::heights::Heights;
 use super::sweep::{Core, Poses, Sides, about, half_thickness};
 use super::{Ahead, Collider, Contact, Pair, Search, Surface};
 use crate::mechanism::Mechanism;
@@ -93,10 +93,25 @@ impl Mechanism {
         let Surface::Heights(heights) = &of.0.surface else {
             return None;
         };
-        let ball = half_space::ball(of.1, feature / FACETS).filter(|b| b.radius > 0.0)?;
+        let ball = between::ball_on_field(of, feature).filter(|b| b.radius > 0.0)?;
         let y = Heights::local(of.0, at.0, &at.1.point(&ball.center));
         let nearest = heights.nearest_triangle(&y, ball.radius);
         Some(nearest.map_or(f64::INFINITY, |(_, gap, _)| gap))
+    }
+
+    /// Which of the places of a whole body on a height field a contact is, if it is one.
+    fn place_on_field(&self, c: &Contact) -> Option<usize> {
+        let Pair::Between {
+            first,
+            second,
+            feature,
+        } = c.pair
+        else {
+            return None;
+        };
+        let of = (&self.colliders[first], &self.colliders[second]);
+        let place = feature.checked_sub(between::first_place(of));
+        place.filter(|_| between::is_on_field(of))
     }
 
     /// The contact whose surfaces overlap most, and by how much, m.
@@ -117,6 +132,11 @@ impl Mechanism {
         let mut gap = |c: &Contact| {
             if let Some(gap) = self.gap_of_ball_on_field(c, poses) {
                 return gap;
+            }
+            if let Some(place) = self.place_on_field(c) {
+                // that of the pair, once
+                let depth = (place == 0).then(|| self.depth(c, poses)).flatten();
+                return depth.map_or(f64::INFINITY, |depth| -depth);
             }
             let held = self.meeting_of(c, poses, &Ahead::NONE, &mut search);
             let gap = self.touch_of(c, &held, poses).gap;

@@ -101,11 +101,8 @@ impl Mechanism {
                 feature,
             } => {
                 let of = (&self.colliders[first], &self.colliders[second]);
-                if let Surface::Heights(_) = of.0.surface {
-                    let ball = feature / FACETS;
-                    return half_space::ball(of.1, ball)
-                        .filter(|_| !matches!(of.1.surface, Surface::Cylinder { .. }))
-                        .map(|_| (2, first, second, ball));
+                if between::ball_on_field(of, feature).is_some() {
+                    return Some((2, first, second, feature / FACETS));
                 }
                 let is_ball = between::capsule_ends(of).contains(&feature);
                 (!is_ball && (between::is_exchanged(of) || has_corners(of)))
@@ -167,8 +164,9 @@ impl Mechanism {
                 for (taken, held) in taken.iter_mut().zip(held) {
                     *taken = held;
                 }
-                if let Surface::Heights(heights) = &of.0.surface {
-                    let ball = half_space::ball(of.1, feature / FACETS)?;
+                if let (Surface::Heights(heights), Some(ball)) =
+                    (&of.0.surface, between::ball_on_field(of, feature))
+                {
                     return heights.sunk(of.0, &ball, &taken, ([now, end], below));
                 }
                 match between::is_exchanged(of) {
@@ -186,11 +184,17 @@ impl Mechanism {
 
     /// How deep two cylinders or polytopes overlap, m: at a place where their gap is negative one may be below the other, but beside it.
     pub(super) fn depth(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
-        let Pair::Between { first, second, .. } = c.pair else {
+        let Pair::Between {
+            first,
+            second,
+            feature,
+        } = c.pair
+        else {
             return None;
         };
         let (of, poses) = self.sides((first, second), poses);
-        between::is_exchanged(of).then(|| Unheld::depth(of, poses))
+        let is_whole = between::is_exchanged(of) && between::ball_on_field(of, feature).is_none();
+        is_whole.then(|| Unheld::depth(of, poses))
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
@@ -207,14 +211,21 @@ impl Mechanism {
             }
             Pair::Between { first, second, .. } => (first, second),
         };
+        let counts = [first, second].map(|i| count(&self.colliders[i]));
+        let has = |part: &Part, n: [usize; 3]| match *part {
+            Part::Vertex(k) => k < n[0],
+            Part::Face(k) => k < n[1],
+            Part::Edge(k) => k < n[2],
+            _ => true,
+        };
         if let Surface::Heights(heights) = &self.colliders[first].surface {
             return match *held {
                 Meeting::Triangle(t) | Meeting::Plane(t) => t < heights.triangle_count(),
                 Meeting::Tilted(number, _) => heights.has_feature(number),
+                Meeting::Parts([p, q]) => heights.has_part(p) && has(&q, counts[1]),
                 _ => false,
             };
         }
-        let counts = [first, second].map(|i| count(&self.colliders[i]));
         match *held {
             Meeting::Vertex { side, vertex, face } => {
                 side < 2 && vertex < counts[side][0] && face < counts[1 - side][1]
@@ -223,12 +234,7 @@ impl Mechanism {
                 side < 2 && face < counts[1 - usize::from(side)][1]
             }
             Meeting::Edges { edges: [a, b], .. } => a < counts[0][2] && b < counts[1][2],
-            Meeting::Parts(parts) => parts.iter().zip(counts).all(|(part, n)| match *part {
-                Part::Vertex(k) => k < n[0],
-                Part::Face(k) => k < n[1],
-                Part::Edge(k) => k < n[2],
-                _ => true,
-            }),
+            Meeting::Parts(parts) => parts.iter().zip(counts).all(|(p, n)| has(p, n)),
             Meeting::Corner(_) => false,
             _ => true,
         }

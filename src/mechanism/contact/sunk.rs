@@ -38,17 +38,17 @@ const ANGLES: f64 = 65_536.0;
 
 /// An edge or a corner of the grid: the number of the corner from which it goes on, and where to: nowhere, along x, along y or both.
 #[derive(Clone, Copy, Debug)]
-struct Feature {
-    corner: usize,
-    along: [usize; 2],
+pub(super) struct Feature {
+    pub corner: usize,
+    pub along: [usize; 2],
 }
 
 impl Feature {
-    fn number(self) -> usize {
+    pub fn number(self) -> usize {
         4 * self.corner + self.along[0] + 2 * self.along[1]
     }
 
-    fn of(number: usize) -> Self {
+    pub fn of(number: usize) -> Self {
         Self {
             corner: number / 4,
             along: [number & 1, number >> 1 & 1],
@@ -57,13 +57,28 @@ impl Feature {
 }
 
 impl Heights {
-    /// Where a feature begins, and its direction; none of a corner.
-    fn line(&self, feature: Feature) -> (Vec3, Option<Vec3>) {
+    /// Where a feature begins and ends.
+    pub(super) fn ends(&self, feature: Feature) -> (Vec3, Vec3) {
         let [i, j] = self.indices(feature.corner);
-        let from = self.corner(i, j);
         let [a, b] = feature.along;
-        let to = (a + b > 0).then(|| self.corner(i + a, j + b) - from);
-        (from, to.map(|u| u.normalize()))
+        (self.corner(i, j), self.corner(i + a, j + b))
+    }
+
+    /// Where a feature begins, and its direction; none of a corner.
+    pub(super) fn line(&self, feature: Feature) -> (Vec3, Option<Vec3>) {
+        let (from, to) = self.ends(feature);
+        let along = feature.along != [0; 2];
+        (from, along.then(|| (to - from).normalize()))
+    }
+
+    /// The edge between two corners, by their numbers.
+    pub(super) fn between(&self, p: usize, q: usize) -> Feature {
+        let corner = p.min(q);
+        let [from, to] = [corner, p.max(q)].map(|c| self.indices(c));
+        Feature {
+            corner,
+            along: [to[0] - from[0], to[1] - from[1]],
+        }
     }
 
     /// Two directions across an edge, the first the more upward one.
@@ -133,12 +148,7 @@ impl Heights {
         let (_, k, share) = best;
         let (p, q) = (numbers[k], numbers[(k + 1) % 3]);
         if share > 0.0 && share < 1.0 {
-            let corner = p.min(q);
-            let [from, to] = [corner, p.max(q)].map(|c| self.indices(c));
-            Feature {
-                corner,
-                along: [to[0] - from[0], to[1] - from[1]],
-            }
+            self.between(p, q)
         } else {
             Feature {
                 corner: if share > 0.0 { q } else { p },

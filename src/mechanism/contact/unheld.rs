@@ -7,10 +7,11 @@
 use super::cylinder::{self, half, is_cylinder};
 use super::edges::Arc;
 use super::half_space;
+use super::heights::Heights;
 use super::meeting::{Meeting, Part, SLOTS, TURN};
 use super::plane::Plane;
 use super::sway::FLAT;
-use super::{Collider, Touch, between, edges, manifold, seam};
+use super::{Collider, Surface, Touch, between, edges, manifold, seam};
 use crate::spatial::{Pose, Vec3};
 use std::f64::consts::TAU;
 
@@ -40,6 +41,11 @@ const SIDE: f64 = 1e3;
 /// How far what comes in over an edge may be below the other at the knot, of the smaller body's reach.
 const ENTERS: f64 = 0.02;
 
+/// Vertical planes around a vertical edge of a column of which the best is refined, and up to which angle, rad: a plane that is off by so much
+/// separates less by its square.
+const AROUND: usize = 24;
+const TURNS: f64 = 1e-5;
+
 /// How well something would hold two bodies that overlap. What is first in this order is held.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Rank {
@@ -62,6 +68,8 @@ pub(super) struct Unheld<'a> {
     /// m.
     below: f64,
     held: [Meeting; SLOTS],
+    /// The triangle of a column, if the first collider is a height field.
+    column: Option<usize>,
     /// The largest separation of all normals, m.
     most: f64,
     /// Is what lies beside asked for, because nothing else was found?
@@ -79,32 +87,22 @@ impl<'a> Unheld<'a> {
         (now, end): (Poses<'a>, Poses<'a>),
         below: f64,
     ) -> Option<Meeting> {
+        if between::is_on_field(of) {
+            return Self::find_on_field(of, held, (now, end), below);
+        }
         let reach = (cylinder::reach(of.0), cylinder::reach(of.1));
         let span = end.1.point(&of.1.position) - end.0.point(&of.0.position);
         if span.norm() > reach.0 + reach.1 {
             return None;
         }
-        let mut all = Self {
-            of,
-            now,
-            end,
-            below,
-            held,
-            most: f64::NEG_INFINITY,
-            beside: false,
-            best: None,
-        };
+        let mut all = Self::new(of, held, (now, end), below);
         for held in held {
             if held != Meeting::Apart && all.separates(&between::touch(of, (0, &held), end).normal)
             {
                 return None;
             }
         }
-        all.ask_all();
-        if all.best.is_none() && all.most < -EXACT * below {
-            all.beside = true;
-            all.ask_all();
-        }
+        all.ask_twice();
         if all.most > -below {
             return None;
         }
@@ -114,25 +112,181 @@ impl<'a> Unheld<'a> {
         all.best.map(|(_, _, held)| held)
     }
 
-    /// How deep the bodies overlap at a knot, along all normals of two parts of theirs, m.
-    pub fn depth(of: Sides<'a>, now: Poses<'a>) -> f64 {
-        let mut all = Self {
+    /// The same of a body and a height field: of the columns that it overlaps, what holds it best of the one that it is deepest in.
+    fn find_on_field(
+        of: Sides<'a>,
+        held: [Meeting; SLOTS],
+        (now, end): (Poses<'a>, Poses<'a>),
+        below: f64,
+    ) -> Option<Meeting> {
+        let Surface::Heights(field) = &of.0.surface else {
+            return None;
+        };
+        let normals = held.map(|held| {
+            let is_held = held != Meeting::Apart;
+            is_held.then(|| between::touch(of, (0, &held), end).normal)
+        });
+        let mut overlaps = false;
+        let mut best: Option<(Rank, f64, Meeting)> = None;
+        for triangle in field.below_body(of, end) {
+            let mut all = Self::new(of, held, (now, end), below);
+            all.column = Some(triangle);
+            if all.is_clear() || normals.iter().flatten().any(|n| all.separates(n)) {
+                continue;
+            }
+            all.ask_twice();
+            if all.most > -below || all.passes() {
+                continue;
+            }
+            match all.best {
+                // corners of polytopes have places of their own
+                Some((.., Meeting::Parts([Part::Face(_), Part::Vertex(_)]))) => {}
+                Some((rank, _, found)) => {
+                    let is_better = |(than, depth, _): (Rank, f64, Meeting)| {
+                        rank < than || rank == than && all.most < depth
+                    };
+                    if best.is_none_or(is_better) {
+                        best = Some((rank, all.most, found));
+                    }
+                }
+                None => overlaps |= Self::depth_in_column(of, now, triangle) < EXACT * below,
+            }
+        }
+        let found = best.map(|(_, _, held)| held);
+        found.or_else(|| overlaps.then_some(Meeting::Apart))
+    }
+
+    fn new(
+        of: Sides<'a>,
+        held: [Meeting; SLOTS],
+        (now, end): (Poses<'a>, Poses<'a>),
+        below: f64,
+    ) -> Self {
+        Self {
             of,
             now,
-            end: now,
-            // nothing is asked for
-            below: f64::INFINITY,
-            held: [Meeting::Apart; SLOTS],
+            end,
+            below,
+            held,
+            column: None,
             most: f64::NEG_INFINITY,
             beside: false,
             best: None,
-        };
+        }
+    }
+
+    fn ask_twice(&mut self) {
+        self.ask_all();
+        if self.best.is_none() && self.most < -EXACT * self.below {
+            self.beside = true;
+            self.ask_all();
+        }
+    }
+
+    /// How deep the bodies overlap at a knot, along all normals of two parts of theirs, m.
+    pub fn depth(of: Sides<'a>, now: Poses<'a>) -> f64 {
+        if let (Surface::Heights(field), true) = (&of.0.surface, between::is_on_field(of)) {
+            let columns = field.below_body(of, now);
+            let depths = columns.map(|t| Self::depth_in_column(of, now, t));
+            return depths.fold(f64::NEG_INFINITY, f64::max);
+        }
+        // nothing is asked for
+        let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
         all.ask_all();
         -all.most
     }
 
+    /// How deep a body is in a column of a height field, other than from beside, m.
+    fn depth_in_column(of: Sides<'a>, now: Poses<'a>, triangle: usize) -> f64 {
+        let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
+        all.column = Some(triangle);
+        if all.is_clear() {
+            return f64::NEG_INFINITY;
+        }
+        all.ask_all();
+        if all.most < 0.0 && all.passes() {
+            return f64::NEG_INFINITY;
+        }
+        -all.most
+    }
+
+    /// How far a normal separates the bodies at the end.
+    fn apart(&self, n: &Vec3) -> f64 {
+        let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
+            return cylinder::apart(self.of, self.end, n);
+        };
+        let ((ground, pose), (c, end)) = ((self.of.0, self.end.0), (self.of.1, self.end.1));
+        let local = ground.orientation.tr_mul(&pose.r.tr_mul(n));
+        let reach = field.reach_of_column(triangle, &local) + n.dot(&pose.point(&ground.position));
+        -cylinder::support(c, end, &-n) - reach
+    }
+
+    /// Does a wall separate the body from its column, or one of the normals of the nearest place to its center, of which one most often does?
+    fn is_clear(&self) -> bool {
+        let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
+            return false;
+        };
+        let separates = |n: Vec3| self.apart(&n) > 0.0;
+        let walls = field.walls(triangle);
+        if walls.iter().any(|n| separates(self.of_field(n))) {
+            return true;
+        }
+        let (c, pose) = (self.of.1, self.end.1);
+        let center = pose.point(&c.position);
+        let y = Heights::local(self.of.0, self.end.0, &center);
+        let near = self.of_field(&(y - field.nearest_on_triangle(triangle, &y).point));
+        let axis = pose.r * c.orientation.column(2);
+        let across = near - axis * axis.dot(&near);
+        [near, across]
+            .iter()
+            .any(|n| n.try_normalize(0.0).is_some_and(separates))
+    }
+
+    /// Does a vertical plane separate them? It touches a vertical edge of the column.
+    fn passes(&self) -> bool {
+        let at = |angle: f64| {
+            let (sin, cos) = angle.sin_cos();
+            self.apart(&self.of_field(&Vec3::new(cos, sin, 0.0)))
+        };
+        let part = TAU / AROUND as f64;
+        let all = (0..AROUND).map(|k| k as f64 * part);
+        let best = all.max_by(|a, b| at(*a).total_cmp(&at(*b))).unwrap_or(0.0);
+        let (mut low, mut high) = (best - part, best + part);
+        while high - low > TURNS {
+            let [p, q] = [low + (high - low) / 3.0, high - (high - low) / 3.0];
+            if at(p) > at(q) { high = q } else { low = p }
+        }
+        at(0.5 * (low + high)) > 0.0
+    }
+
+    /// A direction of the first collider, world frame.
+    fn of_field(&self, n: &Vec3) -> Vec3 {
+        self.end.0.r * (self.of.0.orientation * n)
+    }
+
+    /// Is a normal of something that is held closed: by a neighbor of a solid, or by the ground beside a part of a height field?
+    fn is_closed(&self, held: &Meeting, n: &Vec3) -> bool {
+        let (Some(_), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
+            return seam::is_closed(self.of, self.end, n);
+        };
+        let Meeting::Parts([part, _]) = *held else {
+            return true;
+        };
+        let local = self.of.0.orientation.tr_mul(&self.end.0.r.tr_mul(n));
+        !field.has_normal(part, &local)
+    }
+
+    /// Reach of the smaller body, m.
+    fn size(&self) -> f64 {
+        let own = cylinder::reach(self.of.1);
+        match self.column {
+            Some(_) => own,
+            None => own.min(cylinder::reach(self.of.0)),
+        }
+    }
+
     fn separates(&mut self, n: &Vec3) -> bool {
-        self.most = self.most.max(cylinder::apart(self.of, self.end, n));
+        self.most = self.most.max(self.apart(n));
         self.is_apart()
     }
 
@@ -180,6 +334,7 @@ impl<'a> Unheld<'a> {
     /// Does an edge, or the tangent at a point of a rim, cross the other line, now and at the end?
     fn crosses(&self, held: &Meeting) -> bool {
         let is_asked = match held {
+            Meeting::Parts([Part::Edge(_), Part::Edge(_)]) => true,
             Meeting::Parts(parts) => parts.iter().any(|p| matches!(p, Part::Tip(..))),
             Meeting::Edges { .. } => true,
             _ => false,
@@ -218,13 +373,13 @@ impl<'a> Unheld<'a> {
     /// Notes how far a normal separates the bodies, and what may be held along it.
     fn ask(&mut self, held: Meeting) {
         let touch = between::touch(self.of, (0, &held), self.end);
-        let apart = cylinder::apart(self.of, self.end, &touch.normal);
+        let apart = self.apart(&touch.normal);
         self.most = self.most.max(apart);
         if touch.gap > -self.below
             || touch.gap > PARTLY * apart
             || self.beside && apart < SIDE * self.most
             || self.held.contains(&held)
-            || seam::is_closed(self.of, self.end, &touch.normal)
+            || self.is_closed(&held, &touch.normal)
         {
             return;
         }
@@ -259,8 +414,7 @@ impl<'a> Unheld<'a> {
             (true, true, false) => Some(Rank::Partly),
             (true, false, true) if self.beside => Some(Rank::Beside),
             (false, true, true) if self.beside => {
-                let size = cylinder::reach(self.of.0).min(cylinder::reach(self.of.1));
-                (now.gap > -ENTERS * size).then_some(Rank::Beside)
+                (now.gap > -ENTERS * self.size()).then_some(Rank::Beside)
             }
             _ => None,
         }
@@ -297,6 +451,10 @@ impl<'a> Unheld<'a> {
 
     fn ask_all(&mut self) {
         let (a, b) = self.of;
+        if let (Some(triangle), false) = (self.column, is_cylinder(b)) {
+            self.ask_polytope(triangle);
+            return;
+        }
         if !(is_cylinder(a) || is_cylinder(b)) {
             self.ask_faces(0);
             self.ask_faces(1);
@@ -305,22 +463,18 @@ impl<'a> Unheld<'a> {
         }
         for end in between::capsule_ends(self.of) {
             let n = between::touch(self.of, (end, &Meeting::Surfaces), self.end).normal;
-            self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
+            self.most = self.most.max(self.apart(&n));
+        }
+        if let (Some(triangle), Surface::Heights(field)) = (self.column, &a.surface) {
+            for p in field.parts(triangle) {
+                if self.is_apart() {
+                    return;
+                }
+                self.ask_pairs(p);
+            }
         }
         for p in cylinder::parts(a) {
-            for q in cylinder::parts(b).filter(|q| cylinder::is_pair(p, *q)) {
-                let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
-                if let Some(met) = cylinder::meet(self.of, parts, self.end, cylinder::PARALLEL) {
-                    let n = met.touch(self.end).normal;
-                    self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
-                    // on a plane a point fixed on the rim is exact, however far the lowest one sweeps
-                    let is_plane = |p: &Part| matches!(p, Part::Face(_) | Part::End(_));
-                    if !parts.iter().any(is_plane) {
-                        self.ask(Meeting::Parts(parts));
-                    }
-                    self.fixed([p, q], &n);
-                }
-            }
+            self.ask_pairs(p);
         }
         for side in [0, 1] {
             let (own, pose) = self.sides()[side];
@@ -329,9 +483,46 @@ impl<'a> Unheld<'a> {
             }
             let axis = pose.r * own.orientation.column(2);
             for n in [axis, -axis] {
-                self.most = self.most.max(cylinder::apart(self.of, self.end, &n));
+                self.most = self.most.max(self.apart(&n));
             }
             self.on_end(side);
+        }
+    }
+
+    /// Vertices, edges and faces of a polytope on a column.
+    fn ask_polytope(&mut self, triangle: usize) {
+        let (Surface::Heights(field), Some(solid)) = (&self.of.0.surface, self.of.1.solid()) else {
+            return;
+        };
+        for p in field.parts(triangle) {
+            let (count, part): (usize, fn(usize) -> Part) = match p {
+                Part::Face(_) => (solid.of.points.len(), Part::Vertex),
+                Part::Edge(_) => (solid.of.edges.len(), Part::Edge),
+                _ => (solid.of.faces.len(), Part::Face),
+            };
+            for k in 0..count {
+                if self.is_apart() {
+                    return;
+                }
+                self.ask(Meeting::Parts([p, part(k)]));
+            }
+        }
+    }
+
+    /// A part of the first and those of the second that it makes a place with.
+    fn ask_pairs(&mut self, p: Part) {
+        for q in cylinder::parts(self.of.1).filter(|q| cylinder::is_pair(p, *q)) {
+            let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
+            if let Some(met) = cylinder::meet(self.of, parts, self.end, cylinder::PARALLEL) {
+                let n = met.touch(self.end).normal;
+                self.most = self.most.max(self.apart(&n));
+                // on a plane a point fixed on the rim is exact, however far the lowest one sweeps
+                let is_plane = |p: &Part| matches!(p, Part::Face(_) | Part::End(_));
+                if !parts.iter().any(is_plane) {
+                    self.ask(Meeting::Parts(parts));
+                }
+                self.fixed([p, q], &n);
+            }
         }
     }
 
@@ -394,6 +585,13 @@ impl<'a> Unheld<'a> {
             let lowest = half_space::lowest(&local, 0.0);
             let (on, _) = sides[1 - side];
             match parts[1 - side] {
+                Part::Face(_) if self.column.is_some() => {
+                    if let Some(part) = lowest {
+                        let mut held = parts;
+                        held[side] = Part::Tip(up, part);
+                        self.ask(Meeting::Parts(held));
+                    }
+                }
                 Part::Face(_) | Part::End(_) => {
                     if let (Some(part), Some(face)) = (lowest, face(on, parts[1 - side])) {
                         let side = side as u8;
@@ -498,6 +696,16 @@ impl<'a> Unheld<'a> {
                 let mut parts = [Part::End(up); 2];
                 parts[1 - side] = Part::Ring(share);
                 self.ask(Meeting::Parts(parts));
+            }
+        }
+        if let (Some(triangle), Surface::Heights(field)) = (self.column, &other.surface) {
+            for vertex in field.corner_numbers(triangle) {
+                let at = field.shape(other, Part::Vertex(vertex)).at;
+                let p = self.local(side, &pose.point(&at));
+                if p.xy().norm() <= own.surface.radius() && p.z.abs() <= half(own) {
+                    let end = Part::End(p.z > 0.0);
+                    self.ask(Meeting::Parts([Part::Vertex(vertex), end]));
+                }
             }
         }
         let Some(solid) = other.solid().filter(|_| !is_cylinder(other)) else {

@@ -8,16 +8,12 @@ use crate::spatial::exp;
 use std::f64::consts::FRAC_PI_2;
 
 fn with<'a>(m: &'a Mechanism, now: &'a [Pose], end: &'a [Pose]) -> Unheld<'a> {
-    Unheld {
-        of: (&m.colliders[0], &m.colliders[1]),
-        now: (&now[0], &now[1]),
-        end: (&end[0], &end[1]),
-        below: 5e-10,
-        held: [Meeting::Apart; SLOTS],
-        most: f64::NEG_INFINITY,
-        beside: false,
-        best: None,
-    }
+    Unheld::new(
+        (&m.colliders[0], &m.colliders[1]),
+        [Meeting::Apart; SLOTS],
+        ((&now[0], &now[1]), (&end[0], &end[1])),
+        5e-10,
+    )
 }
 
 /// Of bodies that come to overlap by a little, at random or nearly flat, something that does is found, its derivatives are right, and
