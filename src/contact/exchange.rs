@@ -199,8 +199,14 @@ impl<S: NewtonSystem> Solver<'_, S> {
             if !any {
                 return Ok(());
             }
+            let kappa = self.step.contacts().kappa;
+            let added = self.adds_energy(kappa);
             self.step.contacts_mut().begin_solve();
             match self.solve_again() {
+                // it is better to push an overlap out over several steps than to throw the body within one
+                Ok(()) if !(may_divide || added) && self.adds_energy(kappa) => {
+                    return self.hold_again(y, warm, spent);
+                }
                 Ok(()) => {}
                 Err(error) if error.failure == StepFailure::Stopped => return Err(error),
                 Err(error) if may_divide => {

@@ -63,17 +63,8 @@ impl Layout {
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Fails if contacts add energy in the solution at hand, at the end `kappa` of the path, and the step may be made in smaller parts.
     pub(super) fn refuse_thrown(&self, kappa: f64) -> Result<(), Failed> {
-        let (view, c) = (self.step.view(), self.step.contacts());
-        if !view.at.steps() || !c.may_divide() {
-            return Ok(());
-        }
-        let pushes = self.layout.pushes(&view, &c.elements, kappa);
-        let [added, changed] = self.layout.added(&view, &c.elements);
-        if added <= pushes + PUSHED * changed {
-            return Ok(());
-        }
-        let energy = kinetic(&view, view.before).max(kinetic(&view, view.trial));
-        if added <= pushes + ADDED * energy {
+        let may_divide = self.step.view().at.steps() && self.step.contacts().may_divide();
+        if !(may_divide && self.adds_energy(kappa)) {
             return Ok(());
         }
         Err(Failed {
@@ -81,5 +72,17 @@ impl<S: NewtonSystem> Solver<'_, S> {
             row: 0,
             residual: self.stats.residual,
         })
+    }
+
+    /// Do contacts add a noticeable part of the kinetic energy in the solution at hand, at the end `kappa` of the path?
+    pub(super) fn adds_energy(&self, kappa: f64) -> bool {
+        let (view, c) = (self.step.view(), self.step.contacts());
+        let pushes = self.layout.pushes(&view, &c.elements, kappa);
+        let [added, changed] = self.layout.added(&view, &c.elements);
+        if added <= pushes + PUSHED * changed {
+            return false;
+        }
+        let energy = kinetic(&view, view.before).max(kinetic(&view, view.trial));
+        added > pushes + ADDED * energy
     }
 }

@@ -61,7 +61,7 @@ fn cylinders_fall_on_rough_ground() {
     };
     let all = fall(rough, 4, 20);
     assert!(all.unsolved <= 2 && all.gained < 0.1, "{all:?}");
-    assert!(all.deepest < 0.05 && all.overlaps * 7 < all.knots);
+    assert!(all.deepest < 1e-5 && all.overlaps <= 3, "{all:?}");
 }
 
 #[test]
