@@ -507,6 +507,7 @@ impl Outcome {
         let mut value = json!({
             "status": s.status.name(),
             "reason": self.advice(),
+            "remarks": s.remarks,
             "method": self.method.name(),
             "objective": s.objective,
             "constraint_violation": s.violation,
@@ -578,6 +579,9 @@ impl Outcome {
                 "promised by derivatives through contact that are relaxed to {:.0e} m^2/s^2",
                 s.smoothing
             );
+        }
+        for remark in &s.remarks {
+            println!("{remark}");
         }
         for (i, (name, quality)) in self.quality.iter().enumerate() {
             if let Some(cost) = self.costs.get(i) {

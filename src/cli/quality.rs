@@ -37,7 +37,7 @@ const MOST_CONFIRMED: f64 = 64.0;
 pub struct Quality {
     balance: Balance,
     /// How far the end moves at half of the time step; else why that is not known.
-    moved: Result<Moved, &'static str>,
+    moved: Result<Moved, String>,
     /// How far it moves on at a quarter of the time step, where it moves far at half.
     further: Option<Moved>,
     /// The longest path of any body, m, as [`Moved::distance`].
@@ -147,7 +147,7 @@ impl Quality {
     /// The same to people.
     pub fn print(&self) {
         report::print_energy(&self.balance);
-        match self.moved {
+        match &self.moved {
             Ok(Moved { far, turned, .. }) => {
                 let coarse = match self.share().filter(|s| *s > FINE) {
                     Some(share) => format!(": {} of the motion, {}", percent(share), self.advice()),
@@ -176,7 +176,7 @@ impl Quality {
 
     /// How far the end moves at half of the time step, as a share of the motion; nothing if that is not known, or nothing moves.
     fn share(&self) -> Option<f64> {
-        let moved = self.moved.ok()?;
+        let moved = self.moved.as_ref().ok()?;
         (self.motion > 0.0).then(|| moved.distance / self.motion)
     }
 
@@ -205,7 +205,7 @@ impl Quality {
     ///
     /// The errors of an unstable motion grow with time, so that they may stop falling below a quarter of the step.
     fn confirmed_step(&self, at: impl Fn(usize) -> Option<f64>) -> Result<f64, Unnamed> {
-        let (Ok(Moved { distance: half, .. }), Some(quarter)) = (self.moved, self.further) else {
+        let (&Ok(Moved { distance: half, .. }), Some(quarter)) = (&self.moved, self.further) else {
             return Err(Unnamed::Unknown);
         };
         let quarter = quarter.distance;
@@ -310,7 +310,7 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
 
 /// How far the end moves at half of the time step, and where it moves far, how far it moves on at a quarter.
 struct Halves {
-    moved: Result<Moved, &'static str>,
+    moved: Result<Moved, String>,
     further: Option<Moved>,
 }
 
@@ -373,7 +373,7 @@ fn divided<D: Observe>(
     model: &Model,
     t: &Trajectory,
     parts: usize,
-) -> Result<Trajectory, &'static str> {
+) -> Result<Trajectory, String> {
     let each = |h| std::iter::repeat_n(h / parts as f64, parts);
     let intervals = t.intervals.iter().flat_map(each).collect();
     let mut fine = Trajectory::new(dynamics, intervals, t.state(0));
@@ -390,8 +390,8 @@ fn divided<D: Observe>(
     }
     fine.roll(dynamics, &mut dynamics.work(), &mut RolloutStats::default())
         .map_err(|e| match e.failure {
-            StepFailure::Stopped => "was not simulated, since it was to stop",
-            _ => "cannot be simulated",
+            StepFailure::Stopped => "was not simulated, since it was to stop".to_owned(),
+            _ => format!("cannot be simulated: {e}"),
         })?;
     Ok(fine)
 }

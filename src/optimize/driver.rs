@@ -342,6 +342,7 @@ fn solution(
         gradient_evaluations,
         gains: found.gains,
         covariance: found.covariance,
+        remarks: state.remarks,
         history: state.history,
         failed: solver.algorithm.failed().0.to_vec(),
     })

@@ -167,6 +167,8 @@ pub struct Solution {
     pub reason: String,
     /// What may help, where something is known to.
     pub remedy: Option<Remedy>,
+    /// What of the problem was left out or replaced, in words.
+    pub remarks: Vec<String>,
     /// The best trajectory; its `p` are the parameters found.
     pub trajectory: Trajectory,
     /// Objective without penalties.

@@ -48,6 +48,8 @@ pub struct SolveState {
     pub ended: Option<(Status, String)>,
     /// What may help, where something is known to.
     pub remedy: Option<Remedy>,
+    /// What of the problem was left out or replaced, in words.
+    pub remarks: Vec<String>,
     /// Largest violation of what counts as feasible.
     pub tolerance: f64,
     /// The place of the constraint that is violated most, and since which iteration of this run it is.

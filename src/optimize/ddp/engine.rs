@@ -79,6 +79,8 @@ pub(super) struct Engine<'a, D: Observe> {
     pub models: u64,
     /// Objective of the guess.
     pub first_objective: f64,
+    /// Why states of the guess are not used.
+    pub left_out: Vec<StepError>,
     /// The levels that it goes through.
     pub smoothing: Option<Smoothing>,
     /// Central path's parameter of the derivatives, m^2/s^2; 0: the steps' own.
@@ -151,6 +153,7 @@ impl<'a, D: Observe> Engine<'a, D> {
             steps: 0,
             models: 0,
             first_objective: 0.0,
+            left_out: vec![],
             smoothing: options.smoothing,
             level: options.smoothing.map_or(0.0, |s| s.start),
             forward,

@@ -508,6 +508,7 @@ impl<D: Observe> Algorithm for Ddp<'_, D> {
                 return Ok(());
             }
         };
+        state.remarks.extend(e.guess_remark());
         if state.ended.is_some() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use crate::optimize::Iteration;
 use crate::optimize::checkpoint::{Checkpoint, Incumbent, Point};
 use crate::optimize::lq::Policy;
 use crate::optimize::state::Best;
-use crate::rollout::Trajectory;
+use crate::rollout::{RolloutStats, Trajectory};
 use serde::{Deserialize, Serialize};
 
 /// Numbers of learnt curvature that are kept at most, some ten megabytes of text: of larger systems it is learnt anew, and
@@ -303,7 +303,7 @@ impl<D: Observe> Engine<'_, D> {
         to.x[start].copy_from_slice(&from.x[start]);
         let trial = &mut self.trial;
         let made = trial
-            .simulate(self.dynamics, &[], &mut self.work)
+            .roll(self.dynamics, &mut self.work)
             .and_then(|()| trial.evaluate(self.dynamics, &self.problem, &mut self.work));
         self.steps += self.problem.intervals.len() as u64;
         self.forward = now.1;
@@ -319,6 +319,21 @@ impl<D: Observe> Engine<'_, D> {
         Some(Best { trajectory, row })
     }
 
+    /// Which states of the guess are not used, and why.
+    pub fn guess_remark(&self) -> Option<String> {
+        let (first, all) = (self.left_out.first()?, self.path.trajectory.steps());
+        let (time, why) = (first.time, &first.message);
+        Some(match self.path.has_gaps {
+            true => format!(
+                "{} of the {all} states of the guess are left out, since no step leads on from them (the first is at {time:.6} s: {why}); the motion from the state before goes on there",
+                self.left_out.len()
+            ),
+            false => format!(
+                "the states of the guess are left out, since neither the one at {time:.6} s nor the motion from the state before leads on ({why}); the guess is simulated from the start"
+            ),
+        })
+    }
+
     fn simulate_guess(&mut self, states: &[f64]) -> Result<(), StepError> {
         let p = &self.path.trajectory.p;
         let x0 = self.problem.start(self.dynamics, p, &mut self.work)?;
@@ -331,16 +346,19 @@ impl<D: Observe> Engine<'_, D> {
             self.trial.retime(&self.problem);
             let trial = &mut self.trial;
             let simulated = trial
-                .simulate(self.dynamics, &[], &mut self.work)
+                .roll(self.dynamics, &mut self.work)
                 .and_then(|()| trial.evaluate(self.dynamics, &self.problem, &mut self.work));
-            match simulated {
-                Ok(()) => self
-                    .lagrangian
-                    .scale_penalty(&self.problem, &trial.evaluation),
-                Err(_) => self.trial = self.path.clone(),
+            if simulated.is_ok() {
+                self.lagrangian
+                    .scale_penalty(&self.problem, &trial.evaluation);
             }
         }
-        self.path.simulate(self.dynamics, states, &mut self.work)?;
+        let mut stats = RolloutStats::default();
+        let simulated = self
+            .path
+            .simulate(self.dynamics, states, &mut self.work, &mut stats);
+        // what is returned of a guess that fails ends where it does
+        self.left_out = simulated.inspect_err(|_| self.path.trajectory.truncate(stats.steps))?;
         self.steps += self.problem.intervals.len() as u64;
         self.path
             .evaluate(self.dynamics, &self.problem, &mut self.work)?;

@@ -2,7 +2,9 @@
 
 use super::knot::Worker;
 use crate::control::{Evaluation, Problem};
-use crate::dynamics::{Knot, Observe, SolvedStep, StepError, Stoppable, stop_requested};
+use crate::dynamics::{
+    Knot, Observe, SolvedStep, StepError, StepFailure, Stoppable, stop_requested,
+};
 use crate::rollout::{RolloutStats, Trajectory};
 use rayon::prelude::*;
 
@@ -88,45 +90,71 @@ impl Path {
         }
     }
 
-    /// Steps from every state given, which leaves gaps; or simulates from the first, as far as it goes.
+    /// Simulates from the first state.
+    pub fn roll<D: Observe>(&mut self, dynamics: &D, w: &mut D::Work) -> Result<(), StepError> {
+        self.simulate(dynamics, &[], w, &mut RolloutStats::default())
+            .map(|_| ())
+    }
+
+    /// Steps from every state given, which leaves gaps. A state from which no step leads on is left out: the motion from the state before
+    /// goes on there. If it cannot, or none is given, the path is simulated from the first, which `stats` counts.
+    /// Returns why states were left out, in the order of their times.
     pub fn simulate<D: Observe>(
         &mut self,
         dynamics: &D,
         states: &[f64],
         w: &mut D::Work,
-    ) -> Result<(), StepError> {
+        stats: &mut RolloutStats,
+    ) -> Result<Vec<StepError>, StepError> {
+        let mut left_out = vec![];
         if !states.is_empty() {
             let nx = self.nx;
             self.trajectory.x[nx..].copy_from_slice(&states[nx..]);
             self.has_gaps = true;
-            if self.step_from_each(dynamics, w).is_ok() {
-                return Ok(());
+            if self.step_from_each(dynamics, w, &mut left_out)? {
+                return Ok(left_out);
             }
         }
         self.has_gaps = false;
-        let mut stats = RolloutStats::default();
-        self.trajectory
-            .roll(dynamics, w, &mut stats)
-            .inspect_err(|_| self.trajectory.truncate(stats.steps))
+        self.trajectory.roll(dynamics, w, stats)?;
+        Ok(left_out)
     }
 
+    /// False if neither a state given nor the motion before it leads on.
     fn step_from_each<D: Observe>(
         &mut self,
         dynamics: &D,
         w: &mut D::Work,
-    ) -> Result<(), StepError> {
+        left_out: &mut Vec<StepError>,
+    ) -> Result<bool, StepError> {
         let (dims, nx) = (dynamics.dims(), self.nx);
         let t = &mut self.trajectory;
         for at in &self.knots[..t.steps()] {
             let k = at.k;
-            let x = &t.x[k * nx..(k + 1) * nx];
+            let x = &mut t.x[k * nx..(k + 1) * nx];
             let y = &mut t.y[k * dims.ny..(k + 1) * dims.ny];
             y.fill(0.0);
             let u = &t.u[k * dims.nu..(k + 1) * dims.nu];
-            let end = &mut self.ends[k * nx..(k + 1) * nx];
-            dynamics.step(at, x, u, &t.p, w, end, y)?;
+            let (before, end) = self.ends[..(k + 1) * nx].split_at_mut(k * nx);
+            let Err(e) = dynamics.step(at, x, u, &t.p, w, end, y) else {
+                continue;
+            };
+            if e.failure == StepFailure::Stopped {
+                return Err(e);
+            }
+            left_out.push(e);
+            let Some(reached) = k.checked_sub(1).map(|k| &before[k * nx..]) else {
+                return Ok(false);
+            };
+            x.copy_from_slice(reached);
+            y.fill(0.0);
+            match dynamics.step(at, x, u, &t.p, w, end, y) {
+                Ok(_) => (),
+                Err(e) if e.failure == StepFailure::Stopped => return Err(e),
+                Err(_) => return Ok(false),
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     pub fn evaluate<D: Observe>(
