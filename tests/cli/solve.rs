@@ -563,3 +563,33 @@ fn solve_from_a_start_in_motion() {
     assert!(folder.path("out/motion/gains.json").exists());
     assert!(motion < 3.0 * instant, "{motion:.1e} {instant:.1e}");
 }
+
+/// A guess of states beside controls that end in a step without solution, at several steps, controls and levels of smoothing: the optimum is
+/// that without softened steps.
+#[test]
+fn solve_from_a_guess_that_cannot_be_simulated() {
+    let folder = Folder::new("solve_failing_guess");
+    let solved = |(step, motor, start, forward): (f64, f64, f64, bool)| {
+        let text = format!(
+            "time_step = {step}\nhorizon = 1.0\n[mechanism.half_spaces.floor]\n\
+             [mechanism.bodies.arm]\nmass = 0.1\nshape = {{ sphere = 0.05 }}\ncontacts.skin = {{ friction = 0.5 }}\n\
+             [mechanism.joints.shoulder]\nkind = \"revolute\"\nchild = \"arm\"\naxis = [0, 1, 0]\nparent_anchor = [0, 0, 1]\nchild_anchor = [0, 0, 0.3]\n\
+             [mechanism.actuators.motor]\njoint = \"shoulder\"\n\
+             [guess]\ncontrols = {{ motor = {motor} }}\nstates = [{{ time = 1.0, joints = {{ shoulder = 1.5 }} }}]\n\
+             [[costs]]\nquantity = {{ control = \"motor\" }}\nweight = 1e-2\n\
+             [[constraints]]\nquantity = {{ joint = \"shoulder\" }}\nequals = 1.5\n\
+             [method]\nsmoothing = {{ start = {start:e}, forward = {forward} }}\n"
+        );
+        folder.write("arm.toml", &text);
+        let v = folder.run(&["solve", "arm.toml", "--json"]).ended(0).json();
+        assert_eq!(v["status"], "converged", "{v:#}");
+        number(&v, "objective")
+    };
+    for step in [0.05, 0.025] {
+        let expected = solved((step, 0.1, 1e-1, false));
+        for (motor, start) in [(1.0, 1e-1), (2.0, 1.0), (-1.5, 1e-2)] {
+            let found = solved((step, motor, start, true));
+            assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
+        }
+    }
+}
