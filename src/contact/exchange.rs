@@ -13,6 +13,9 @@
 //! Of two bodies with faces, edges or rims it is a semi-infinite program of normals: bodies that no normal of two parts of theirs separates
 //! overlap, and the parts that separate them best become a contact.
 //!
+//! With fixed steps, an exchange after which contacts add energy is taken back, those of the other bodies of the round with it: the overlap
+//! is pushed out over the next steps. Where the step may be made in smaller parts, these are tried.
+//!
 //! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
 
 use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, Touching, View};

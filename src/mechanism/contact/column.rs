@@ -159,7 +159,10 @@ impl Heights {
     pub(super) fn below_body(&self, of: Sides, poses: Poses) -> impl Iterator<Item = usize> {
         let y = Self::local(of.0, poses.0, &poses.1.point(&of.1.position));
         let reach = cylinder::reach(of.1);
-        let [i, j] = [0, 1].map(|k| self.cells(k, y[k], reach));
+        let [mut i, j] = [0, 1].map(|k| self.cells(k, y[k], reach));
+        if y.z - reach > self.top {
+            i = 0..0;
+        }
         let across = self.counts()[1] - 1;
         i.flat_map(move |i| j.clone().map(move |j| 2 * (i * across + j)))
             .flat_map(|t| [t, t + 1])
@@ -188,12 +191,17 @@ impl Heights {
         let rim = Part::Ring([-END, END][end]);
         let local = |place: &Vec3| Self::local(of.0, next.0, place);
         let on = |t: usize, q: Part| Meeting::Parts([Part::Face(t), q]);
-        // what is held is above the plane at the knot, and within the triangle now or at the next
+        let reach = cylinder::reach(of.1);
+        // what is held is above the plane at the knot, and within the triangle now or at the next; or it overlaps the triangle already, as a
+        // step of fixed length may leave it
         let carries = |t: usize, held: &Meeting| {
             let touch = between::touch(of, (0, held), now);
             let then = || between::touch(of, (0, held), next).point;
             let within = |place: &Vec3| self.is_within(Part::Face(t), &local(place));
-            touch.gap > -manifold::TOUCHING && (within(&touch.point) || within(&then()))
+            match touch.gap > -manifold::TOUCHING {
+                true => within(&touch.point) || within(&then()),
+                false => touch.gap > -reach && within(&touch.point),
+            }
         };
         let mut put = |place: usize, t: usize, q: Part| {
             let held = on(t, q);
@@ -238,8 +246,19 @@ impl Heights {
             let met = cylinder::meet(of, [Part::Face(t), rim], now, 0.0)?;
             self.triangle_below(&local(&met.touch(now).point))
         };
-        if let Some(t) = self.triangle_below(&y).and_then(lowest) {
+        let below = self.triangle_below(&y);
+        if let Some(t) = below.and_then(lowest) {
             put(OF_END - 1, t, rim);
+        }
+        // what overlaps no triangle that its lowest point is on is pushed out of the one below
+        let overlaps = |t: &usize| {
+            let gap = between::touch(of, (0, &on(*t, rim)), now).gap;
+            (-reach..-manifold::TOUCHING).contains(&gap)
+        };
+        if let Some(t) = below.filter(overlaps)
+            && places.iter().all(|held| *held == Meeting::Apart)
+        {
+            places[0] = on(t, rim);
         }
     }
 }

@@ -133,7 +133,7 @@ pub(super) enum Met {
 }
 
 /// The middle of the normals that a cylinder has at a point of its rim, world frame. The normal of the rim's tangent and another line is that
-/// of the two which is nearer to it. That of edges of a height field and of a polytope is upward.
+/// of the two which is nearer to it.
 fn outward(c: &Collider, part: Part, pose: &Pose) -> Option<Vec3> {
     let Part::Tip(up, part) = part else {
         return None;

@@ -27,6 +27,8 @@ pub struct Heights {
     heights: Arc<[f64]>,
     count: [usize; 2],
     spacing: [f64; 2],
+    /// The largest height, m.
+    pub(super) top: f64,
 }
 
 impl Heights {
@@ -47,6 +49,7 @@ impl Heights {
             return Err(format!("a spacing of it is {bad}"));
         }
         Ok(Self {
+            top: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             heights: all.into(),
             count,
             spacing,

@@ -60,7 +60,7 @@ enum Rank {
     Swept,
 }
 
-/// Two colliders, cylinders or polytopes, at a knot and at the end of a step.
+/// Two colliders, cylinders or polytopes, or one of them and a column of a height field, at a knot and at the end of a step.
 pub(super) struct Unheld<'a> {
     of: Sides<'a>,
     now: Poses<'a>,
@@ -221,7 +221,8 @@ impl<'a> Unheld<'a> {
         -cylinder::support(c, end, &-n) - reach
     }
 
-    /// Does a wall separate the body from its column, or one of the normals of the nearest place to its center, of which one most often does?
+    /// Does a wall separate the body from its column, or a direction that most often does: upward, an axis of the body, that from the place
+    /// nearest to its center, or the same across its axis?
     fn is_clear(&self) -> bool {
         let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
             return false;
@@ -235,11 +236,13 @@ impl<'a> Unheld<'a> {
         let center = pose.point(&c.position);
         let y = Heights::local(self.of.0, self.end.0, &center);
         let near = self.of_field(&(y - field.nearest_on_triangle(triangle, &y).point));
-        let axis = pose.r * c.orientation.column(2);
-        let across = near - axis * axis.dot(&near);
-        [near, across]
-            .iter()
-            .any(|n| n.try_normalize(0.0).is_some_and(separates))
+        let axes = [0, 1, 2].map(|k| pose.r * c.orientation.column(k));
+        let across = near - axes[2] * axes[2].dot(&near);
+        separates(self.of_field(&Vec3::z()))
+            || [near, across]
+                .iter()
+                .any(|n| n.try_normalize(0.0).is_some_and(separates))
+            || axes.iter().any(|n| separates(*n) || separates(-n))
     }
 
     /// Does a vertical plane separate them? It touches a vertical edge of the column.

@@ -321,15 +321,16 @@ impl<D: Observe> Engine<'_, D> {
 
     /// Which states of the guess are not used, and why.
     pub fn guess_remark(&self) -> Option<String> {
-        let (first, all) = (self.left_out.first()?, self.path.trajectory.steps());
-        let (time, why) = (first.time, &first.message);
+        let (first, last) = (self.left_out.first()?, self.left_out.last()?);
+        let (count, all) = (self.left_out.len(), self.path.trajectory.steps());
         Some(match self.path.has_gaps {
             true => format!(
-                "{} of the {all} states of the guess are left out, since no step leads on from them (the first is at {time:.6} s: {why}); the motion from the state before goes on there",
-                self.left_out.len()
+                "states of the guess that are left out because no step leads on from them: {count} of {all}, the first at {:.6} s ({}); the motion from the state before goes on there",
+                first.time, first.message
             ),
             false => format!(
-                "the states of the guess are left out, since neither the one at {time:.6} s nor the motion from the state before leads on ({why}); the guess is simulated from the start"
+                "the states of the guess are left out because neither the one at {:.6} s nor the motion from the state before leads on ({}); the guess is simulated from the start",
+                last.time, last.message
             ),
         })
     }
