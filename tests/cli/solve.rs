@@ -593,3 +593,36 @@ fn solve_from_a_guess_that_cannot_be_simulated() {
         }
     }
 }
+
+/// A state of the guess in which the body is so fast that no step leads on is left out, alone, and reported.
+#[test]
+fn solve_leaves_out_states_that_lead_nowhere() {
+    let folder = Folder::new("solve_left_out");
+    let remarks = |push: f64| {
+        let pushes: Vec<String> = (0..100)
+            .map(|k| match k {
+                20 => format!("{push:?}"),
+                25 => format!("{:?}", -push),
+                _ => "0.0".into(),
+            })
+            .collect();
+        let pushes = pushes.join(", ");
+        let text = format!(
+            "time_step = 0.01\nhorizon = 1.0\nintegrator = {{ name = \"maximal\" }}\n\
+             [mechanism.bodies.arm]\nmass = 0.1\nshape = {{ sphere = 0.05 }}\n\
+             [mechanism.joints.shoulder]\nkind = \"revolute\"\nchild = \"arm\"\naxis = [0, 1, 0]\nparent_anchor = [0, 0, 1]\nchild_anchor = [0, 0, 0.3]\n\
+             [mechanism.actuators.motor]\njoint = \"shoulder\"\n\
+             [guess]\ncontrols = {{ motor = [{pushes}] }}\n\
+             states = [{{ time = 0.19, joints = {{ shoulder = 0.0 }} }}, {{ time = 0.2, joints = {{ shoulder = 1.3 }} }}, {{ time = 1.0, joints = {{ shoulder = 1.3 }} }}]\n\
+             [[costs]]\nquantity = {{ control = \"motor\" }}\nweight = 1e-2\n\
+             [[constraints]]\nquantity = {{ joint = \"shoulder\" }}\nequals = 0.5\n"
+        );
+        folder.write("arm.toml", &text);
+        let run = folder.run(&["solve", "arm.toml", "--json", "--max-iterations", "2"]);
+        run.json()["remarks"].clone()
+    };
+    let one = remarks(37.0).to_string();
+    assert!(one.contains("1 of 100, the first at 0.200000 s"), "{one}");
+    assert!(one.contains("the body turns too fast"), "{one}");
+    assert_eq!(remarks(1.0), serde_json::json!([]));
+}
