@@ -503,9 +503,9 @@ impl Memory {
         }
     }
 
-    /// From here on the step is the one behind a blow, or not.
-    pub(crate) fn set_after_blow(&mut self, behind: bool) {
-        self.moment = if behind {
+    /// Is the step to come the one after a blow?
+    pub(crate) fn set_after_blow(&mut self, is_after: bool) {
+        self.moment = if is_after {
             Moment::AfterBlow
         } else {
             Moment::Plain

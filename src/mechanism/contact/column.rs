@@ -27,7 +27,8 @@ const BEYOND: f64 = 1e-4;
 const LEANS: f64 = 1e-6;
 /// Part of the vertical that a normal may be below the horizontal: rounding of walls.
 const DOWN: f64 = -1e-12;
-/// Places of an end that a search finds: points fixed on its rim, or its lowest on so many triangles.
+/// The number of places that a search at the knot finds for an end: points fixed on its rim, or the lowest point of the rim on each of the
+/// triangles beneath it.
 const OF_END: usize = 4;
 
 impl Heights {

@@ -205,6 +205,20 @@ pub enum Pair {
     },
 }
 
+impl Pair {
+    /// The two colliders, the parent's first, and which parts of them; none of a half-space.
+    pub(super) fn between(&self) -> Option<((usize, usize), usize)> {
+        match *self {
+            Self::Between {
+                first,
+                second,
+                feature,
+            } => Some(((first, second), feature)),
+            Self::Ground { .. } => None,
+        }
+    }
+}
+
 /// A place where bodies may touch.
 #[derive(Clone, Debug)]
 pub struct Contact {

@@ -81,14 +81,7 @@ impl Mechanism {
 
     /// The distance of a ball from a height field, m. A plane that is held of it may be higher beside its triangle.
     fn gap_of_ball_on_field(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
-        let Pair::Between {
-            first,
-            second,
-            feature,
-        } = c.pair
-        else {
-            return None;
-        };
+        let ((first, second), feature) = c.pair.between()?;
         let (of, at) = self.sides((first, second), poses);
         let Surface::Heights(heights) = &of.0.surface else {
             return None;
@@ -101,14 +94,7 @@ impl Mechanism {
 
     /// Which of the places of a whole body on a height field a contact is, if it is one.
     fn place_on_field(&self, c: &Contact) -> Option<usize> {
-        let Pair::Between {
-            first,
-            second,
-            feature,
-        } = c.pair
-        else {
-            return None;
-        };
+        let ((first, second), feature) = c.pair.between()?;
         let of = (&self.colliders[first], &self.colliders[second]);
         let place = feature.checked_sub(between::first_place(of));
         place.filter(|_| between::is_on_field(of))

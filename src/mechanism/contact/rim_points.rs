@@ -184,14 +184,7 @@ impl Mechanism {
 
     /// How deep two cylinders or polytopes overlap, m: at a place where their gap is negative one may be below the other, but beside it.
     pub(super) fn depth(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
-        let Pair::Between {
-            first,
-            second,
-            feature,
-        } = c.pair
-        else {
-            return None;
-        };
+        let ((first, second), feature) = c.pair.between()?;
         let (of, poses) = self.sides((first, second), poses);
         let is_whole = between::is_exchanged(of) && between::ball_on_field(of, feature).is_none();
         is_whole.then(|| Unheld::depth(of, poses))
