@@ -1,9 +1,10 @@
 //! A height field as what cylinders, boxes and hulls meet: columns, each a triangle with all that is below it.
 //!
 //! A convex body overlaps the ground if and only if it overlaps a column. A column is convex, so normals of two parts tell whether it does
-//! ([`unheld`](super::unheld)). The walls between columns are within the ground: they tell which columns a body is beside, but hold
+//! ([`unheld`](super::unheld)). The sides of columns are within the ground: they tell which columns a body is beside, but hold
 //! nothing. What holds a body is a face, an edge or a vertex of the field, along a normal that these have: ground that rises from
-//! an edge takes the normals on its side, so that valleys and edges between level triangles hold nothing.
+//! an edge takes the normals on its side, so that valleys and edges between level triangles hold nothing. The walls at the border of
+//! the field are faces like others.
 //!
 //! At its knot, a step selects for a cylinder the lowest point of each rim on the triangle below it, on those of its neighbors that rise, and on
 //! the triangle that is below it at the knot; if the end may come to lie flat, four points fixed on the rim. All else is exchanged.
@@ -21,12 +22,11 @@ use crate::spatial::{Pose, Vec3};
 type Sides<'a> = (&'a Collider, &'a Collider);
 type Poses<'a> = (&'a Pose, &'a Pose);
 
-/// Part of an edge's length by which a place may be beyond a triangle and still count as within.
+/// Part of an edge's length, or of a cell's if that is shorter, by which a place may be beyond a triangle and still count as within.
 const BEYOND: f64 = 1e-4;
-/// Sine of the angle by which a normal may lean to the ground beside an edge or a vertex: rounding, also of level ground.
+/// Sine of the angle by which a normal may lean to the ground beside an edge or a vertex, or below the horizontal: rounding, also of level
+/// ground and of walls.
 const LEANS: f64 = 1e-6;
-/// Part of the vertical that a normal may be below the horizontal: rounding of walls.
-const DOWN: f64 = -1e-12;
 /// The number of places that a search at the knot finds for an end: points fixed on its rim, or the lowest point of the rim on each of the
 /// triangles beneath it.
 const OF_END: usize = 4;
@@ -74,6 +74,22 @@ impl Heights {
         ]
     }
 
+    /// About the middle of the normals of an edge, field frame: the sum of those of its triangles.
+    pub(super) fn out_of_edge(&self, number: usize) -> Vec3 {
+        let Feature { corner, along } = Feature::of(number);
+        let [i, j] = self.indices(corner);
+        let across = self.counts()[1] - 1;
+        let lower = |i: usize, j: usize| 2 * (i * across + j);
+        let own = (i < self.counts()[0] - 1 && j < across).then(|| lower(i, j) + along[1]);
+        let other = match along {
+            [1, 1] => Some(lower(i, j)),
+            [1, 0] => j.checked_sub(1).map(|j| lower(i, j) + 1),
+            _ => i.checked_sub(1).map(|i| lower(i, j)),
+        };
+        let normal = |t: usize| Self::normal(&self.corners(t));
+        own.into_iter().chain(other).map(normal).sum()
+    }
+
     pub(super) fn has_part(&self, part: Part) -> bool {
         let [n, m] = self.counts();
         match part {
@@ -86,20 +102,23 @@ impl Heights {
 
     /// Is a place, field frame, within a part, seen along its normals?
     pub(super) fn is_within(&self, part: Part, y: &Vec3) -> bool {
+        // edges of walls are long
+        let beyond = |length: f64| BEYOND * length.min(self.reach_of_cell());
         match part {
             Part::Face(t) => {
                 let corners = self.corners(t);
                 let m = Self::normal(&corners);
                 (0..3).all(|k| {
                     let (a, along) = (corners[k], corners[(k + 1) % 3] - corners[k]);
-                    m.cross(&along).dot(&(y - a)) >= -BEYOND * along.norm_squared()
+                    let length = along.norm();
+                    m.cross(&along).dot(&(y - a)) >= -beyond(length) * length
                 })
             }
             Part::Edge(k) => {
                 let (from, to) = self.ends(Feature::of(k));
-                let along = to - from;
-                let share = along.dot(&(y - from)) / along.norm_squared();
-                (-BEYOND..=1.0 + BEYOND).contains(&share)
+                let (along, length) = (to - from, (to - from).norm());
+                let at = along.dot(&(y - from)) / length;
+                (-beyond(length)..=length + beyond(length)).contains(&at)
             }
             _ => true,
         }
@@ -135,20 +154,21 @@ impl Heights {
             let along = self.corner(i, j) - p;
             n.dot(&along) <= LEANS * along.norm()
         };
-        n.z > 0.0 && beside.iter().all(falls)
+        n.z > -LEANS && beside.iter().all(falls)
     }
 
     /// How far a column reaches along a direction, field frame.
     pub(super) fn reach_of_column(&self, triangle: usize, n: &Vec3) -> f64 {
-        if n.z < DOWN {
-            return f64::INFINITY;
-        }
-        let along = self.corners(triangle).map(|c| n.dot(&c));
-        along.into_iter().fold(f64::NEG_INFINITY, f64::max)
+        let corners = self.corners(triangle);
+        let reach = |c: &Vec3| match n.z < 0.0 {
+            true => n.dot(&Vec3::new(c.x, c.y, self.corner(0, 0).z)),
+            false => n.dot(c),
+        };
+        corners.iter().map(reach).fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Horizontal normals of the walls of a column, field frame.
-    pub(super) fn walls(&self, triangle: usize) -> [Vec3; 3] {
+    /// Horizontal normals of the sides of a column, field frame.
+    pub(super) fn sides_of_column(&self, triangle: usize) -> [Vec3; 3] {
         let corners = self.corners(triangle);
         [0, 1, 2].map(|k| {
             let along = corners[(k + 1) % 3] - corners[k];
@@ -499,7 +519,7 @@ mod tests {
             Heights::new(&rows, [1.0, 1.0]).expect("valid")
         };
         // from the middle along y
-        let (edge, vertex) = (Part::Edge(4 * 4 + 2), Part::Vertex(4));
+        let (edge, vertex) = (Part::Edge(4 * 12 + 2), Part::Vertex(12));
         let tilted = |x: f64| Vec3::new(x, 0.0, 1.0).normalize();
         for (height, holds) in [(0.3, [true, true, false]), (-0.3, [false; 3])] {
             let field = ridge(height);

@@ -163,15 +163,14 @@ pub(super) fn meet(
             axis: s.axis,
             radius: s.about,
         });
-        let up = match (&a.surface, q) {
-            (Surface::Heights(_), Part::Edge(_)) => {
-                Some(poses.0.r * a.orientation.column(2).into_owned())
+        let of_field = match (&a.surface, p, q) {
+            (Surface::Heights(field), Part::Edge(k), Part::Edge(_)) => {
+                Some(poses.0.r * (a.orientation * field.out_of_edge(k)))
             }
             _ => None,
         };
         let against = outward(a, p, poses.0).or(outward(b, q, poses.1).map(|n| -n));
-        let against = against.or(up);
-        let against = against.map(|n| {
+        let against = against.or(of_field).map(|n| {
             let axes = [poses.0.r * lines[0].axis, poses.1.r * lines[1].axis];
             axes[0].cross(&axes[1]).dot(&n) < 0.0
         });

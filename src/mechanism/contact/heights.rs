@@ -20,10 +20,10 @@ use std::sync::Arc;
 pub(super) const FACETS: usize = 3;
 
 /// Heights over a grid, collider frame: two triangles a cell, cut from the corner with the least x and y to the opposite
-/// one.
+/// one. Around its border are walls, cells of their own, which go down farther than bodies fall.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heights {
-    /// At `(i, j)`, in the order of `i`, then `j`, m.
+    /// At `(i, j)`, in the order of `i`, then `j`, m. The first and the last of each are the foot of a wall.
     heights: Arc<[f64]>,
     count: [usize; 2],
     spacing: [f64; 2],
@@ -48,21 +48,86 @@ impl Heights {
         if let Some(bad) = spacing.iter().find(|d| !(**d > 0.0 && d.is_finite())) {
             return Err(format!("a spacing of it is {bad}"));
         }
+        let length = |k: usize| (count[k] - 1) as f64 * spacing[k];
+        let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let foot = low - DEEP * (length(0) + length(1));
+        let walled = |inner: &[f64]| [&[foot], inner, &[foot]].concat();
+        let foot_row = vec![foot; count[1]];
+        let rows = std::iter::once(&foot_row).chain(heights);
+        let rows = rows.chain(std::iter::once(&foot_row));
         Ok(Self {
             top: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            heights: all.into(),
-            count,
+            heights: rows.flat_map(|row| walled(row)).collect(),
+            count: count.map(|n| n + 2),
             spacing,
         })
     }
 
+    /// From the first to the last height, m.
+    fn length(&self, axis: usize) -> f64 {
+        (self.count[axis] - 3) as f64 * self.spacing[axis]
+    }
+
+    /// Of a corner along an axis, m.
+    fn place(&self, axis: usize, corner: usize) -> f64 {
+        let length = self.length(axis);
+        if corner == 0 {
+            -WALL * length
+        } else if corner == self.count[axis] - 1 {
+            length * (1.0 + WALL)
+        } else {
+            (corner - 1) as f64 * self.spacing[axis]
+        }
+    }
+
+    /// The same the other way around: how many cells are before a place.
+    fn cells_before(&self, axis: usize, x: f64) -> f64 {
+        let length = self.length(axis);
+        let beyond = x - x.clamp(0.0, length);
+        1.0 + (x - beyond) / self.spacing[axis] + beyond / (WALL * length)
+    }
+
     pub(super) fn corner(&self, i: usize, j: usize) -> Vec3 {
-        let [x, y] = self.spacing;
         Vec3::new(
-            i as f64 * x,
-            j as f64 * y,
+            self.place(0, i),
+            self.place(1, j),
             self.heights[i * self.count[1] + j],
         )
+    }
+
+    /// Outward normals of the four sides, and how far the field reaches along them, m.
+    pub(super) fn sides(&self) -> [(Vec3, f64); 4] {
+        [
+            (-Vec3::x(), 0.0),
+            (-Vec3::y(), 0.0),
+            (Vec3::x(), self.length(0)),
+            (Vec3::y(), self.length(1)),
+        ]
+    }
+
+    /// The triangle of the wall on one of them that reaches the border beside a place, and the height of the border there, m.
+    pub(super) fn wall(&self, side: usize, y: &Vec3) -> (usize, f64) {
+        let (axis, is_far) = (side % 2, side > 1);
+        let (along, count) = (1 - axis, self.count);
+        let before = self.cells_before(along, y[along]);
+        let cell = before.floor().clamp(1.0, (count[along] - 3) as f64);
+        let mut at = [cell as usize; 2];
+        at[axis] = if is_far { count[axis] - 2 } else { 1 };
+        let (near, mut next) = (at, at);
+        next[along] += 1;
+        let [low, high] = [near, next].map(|[i, j]| self.corner(i, j).z);
+        if !is_far {
+            at[axis] = 0;
+        }
+        let triangle = 2 * (at[0] * (count[1] - 1) + at[1]) + usize::from(is_far != (axis == 1));
+        (triangle, low + (high - low) * (before - cell))
+    }
+
+    /// Is a triangle part of a wall?
+    fn is_wall(&self, triangle: usize) -> bool {
+        let (cell, across) = (triangle / 2, self.count[1] - 1);
+        let ends = |i: usize, count: usize| i == 0 || i + 2 == count;
+        ends(cell / across, self.count[0]) || ends(cell % across, self.count[1])
     }
 
     pub(super) fn counts(&self) -> [usize; 2] {
@@ -102,23 +167,29 @@ impl Heights {
         }
     }
 
-    /// Corners of every triangle, counterclockwise from above, m.
+    /// Corners of every triangle but those of walls, counterclockwise from above, m.
     pub(crate) fn triangles(&self) -> impl Iterator<Item = [Vec3; 3]> + '_ {
-        let [n, m] = self.count;
-        (0..2 * (n - 1) * (m - 1)).map(|t| self.corners(t))
+        let all = (0..self.triangle_count()).filter(|t| !self.is_wall(*t));
+        all.map(|t| self.corners(t))
+    }
+
+    /// Numbers of corners along the axes, but the feet of walls.
+    fn inner(&self) -> [std::ops::Range<usize>; 2] {
+        self.count.map(|n| 1..n - 1)
     }
 
     /// Lines along the grid, m.
     pub(crate) fn outlines(&self) -> impl Iterator<Item = Vec<Vec3>> + '_ {
-        let [n, m] = self.count;
-        let along = (0..n).map(move |i| (0..m).map(|j| self.corner(i, j)).collect());
-        along.chain((0..m).map(move |j| (0..n).map(|i| self.corner(i, j)).collect()))
+        let [n, m] = self.inner();
+        let (is, js) = (n.clone(), m.clone());
+        let along = n.map(move |i| m.clone().map(|j| self.corner(i, j)).collect());
+        along.chain(js.map(move |j| is.clone().map(|i| self.corner(i, j)).collect()))
     }
 
     /// Largest distance from its origin, m.
     pub(crate) fn reach(&self) -> f64 {
-        let [n, m] = self.count;
-        let all = (0..n).flat_map(|i| (0..m).map(move |j| (i, j)));
+        let [n, m] = self.inner();
+        let all = n.flat_map(|i| m.clone().map(move |j| (i, j)));
         all.map(|(i, j)| self.corner(i, j).norm())
             .fold(0.0, f64::max)
     }
@@ -138,6 +209,12 @@ impl Heights {
             curvature: 0.0,
             radius: 0.0,
         }
+    }
+
+    /// How far a place is above the plane of a triangle, m.
+    pub(super) fn above_plane(&self, triangle: usize, y: &Vec3) -> f64 {
+        let corners = self.corners(triangle);
+        Self::normal(&corners).dot(&(y - corners[0]))
     }
 
     /// Of a triangle.
@@ -176,28 +253,33 @@ impl Heights {
         }
     }
 
-    /// Height by which a triangle rises from another at least to be one that does: flat ground has none, m.
-    fn rise(&self) -> f64 {
-        RISES * (self.spacing[0] + self.spacing[1])
+    /// Length and width of a cell, m.
+    pub(super) fn reach_of_cell(&self) -> f64 {
+        self.spacing[0] + self.spacing[1]
     }
 
-    /// The cell of a place, none beside the grid.
+    /// Height by which a triangle rises from another at least to be one that does: flat ground has none, m.
+    fn rise(&self) -> f64 {
+        RISES * self.reach_of_cell()
+    }
+
+    /// The cell of a place, none beside the grid and its walls.
     fn cell(&self, axis: usize, x: f64) -> Option<usize> {
-        let at = (x / self.spacing[axis]).floor();
+        let at = self.cells_before(axis, x).floor();
         (at >= 0.0 && at < (self.count[axis] - 1) as f64).then_some(at as usize)
     }
 
     /// The cells that come within `reach` of a place along an axis.
     pub(super) fn cells(&self, axis: usize, x: f64, reach: f64) -> std::ops::Range<usize> {
         let last = (self.count[axis] - 1) as f64;
-        let of = |x: f64| (x / self.spacing[axis]).floor();
+        let of = |x: f64| self.cells_before(axis, x).floor();
         let from = of(x - reach).clamp(0.0, last) as usize;
         from..(of(x + reach) + 1.0).clamp(0.0, last) as usize
     }
 
     /// Coordinates of a place along the grid, in cells.
     pub(super) fn in_cells(&self, y: &Vec3) -> [f64; 2] {
-        [y.x / self.spacing[0], y.y / self.spacing[1]]
+        [0, 1].map(|axis| self.cells_before(axis, y[axis]))
     }
 
     /// The triangle below or above a place.
@@ -216,8 +298,8 @@ impl Heights {
         };
         let across = self.count[1] - 1;
         let cell = i * across + j;
-        let share = [0, 1].map(|k| y[k] / self.spacing[k] - [i, j][k] as f64);
-        let own = 2 * cell + usize::from(share[1] > share[0]);
+        let [u, v] = self.in_cells(y);
+        let own = 2 * cell + usize::from(v - j as f64 > u - i as f64);
         found[0] = Meeting::Plane(own);
         let neighbors = if own.is_multiple_of(2) {
             [
@@ -238,10 +320,7 @@ impl Heights {
             let above = self.corners(*t).map(|c| m.dot(&(c - corners[0])));
             above.into_iter().fold(0.0, f64::max) > self.rise()
         };
-        let gap = |t: &usize| {
-            let near = self.nearest_on_plane(*t, y);
-            near.normal.dot(&(y - near.point))
-        };
+        let gap = |t: &usize| self.above_plane(*t, y);
         let mut left = neighbors.map(|t| t.filter(rises));
         left.sort_by(|a, b| {
             let of = |t: &Option<usize>| t.as_ref().map_or(f64::INFINITY, gap);
@@ -312,10 +391,7 @@ impl Heights {
     fn met(&self, from: &Vec3, to: &Vec3, radius: f64) -> [Meeting; FACETS] {
         let end = self.slid(from, to, radius);
         let slack = ON_PLANE * radius;
-        let apart = |t: usize, y: &Vec3| {
-            let [at, ..] = self.corners(t);
-            Self::normal(&self.corners(t)).dot(&(y - at)) - radius
-        };
+        let apart = |t: usize, y: &Vec3| self.above_plane(t, y) - radius;
         let is_above = |t: usize| [from, &end].iter().all(|y| apart(t, y) >= -slack);
         let is_inside =
             |(t, distance): (usize, f64), y: &Vec3| distance - radius - apart(t, y) <= slack;
@@ -366,13 +442,18 @@ impl Heights {
         if ball.radius > 0.0 {
             self.met(&place(now), &place(next), ball.radius)
         } else {
-            let (from, mut met) = (place(now), self.below(&place(next)));
+            let (from, to) = (place(now), place(next));
+            let own = self.triangle_below(&from).filter(|t| !self.is_wall(*t));
+            let Some(own) = own else {
+                let met = self.pierced([from, to], 0.0).unwrap_or(Meeting::Apart);
+                return [met, Meeting::Apart, Meeting::Apart];
+            };
+            let mut met = self.below(&to);
             // the plane ahead is above a point that has yet to come over a ridge
-            if let (Meeting::Plane(ahead), Some(own)) = (met[0], self.triangle_below(&from)) {
-                let near = self.nearest_on_plane(ahead, &from);
-                if near.normal.dot(&(from - near.point)) < -manifold::TOUCHING {
-                    met[0] = Meeting::Plane(own);
-                }
+            if let Meeting::Plane(ahead) = met[0]
+                && self.above_plane(ahead, &from) < -manifold::TOUCHING
+            {
+                met[0] = Meeting::Plane(own);
             }
             met
         }
@@ -386,6 +467,10 @@ impl Heights {
         ground.orientation.tr_mul(&(z - ground.position))
     }
 }
+
+/// Width of a wall, part of the grid's length across it, and depth of all walls, of the grid's length and width: they lean by 1e-12.
+const WALL: f64 = 1e-9;
+const DEEP: f64 = 1e3;
 
 /// Part of the grid's spacing by which a neighbor rises at least to be one that does.
 const RISES: f64 = 1e-9;
@@ -472,8 +557,7 @@ mod tests {
                 gaps.fold(f64::INFINITY, f64::min)
             };
             let (mut nearest, mut below) = (f64::INFINITY, f64::NAN);
-            for triangle in 0..2 * 5 * 6 {
-                let [a, b, c] = field.corners(triangle);
+            for [a, b, c] in field.triangles() {
                 let n = 60;
                 for i in 0..=n {
                     for j in 0..=n - i {

@@ -79,15 +79,22 @@ impl Mechanism {
         })
     }
 
-    /// The distance of a ball from a height field, m. A plane that is held of it may be higher beside its triangle.
-    fn gap_of_ball_on_field(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
+    /// The distance of a ball from a height field, m, or that of a corner from the plane below it or from the border. A plane that is held
+    /// of it may be higher beside its triangle.
+    fn gap_on_field(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
         let ((first, second), feature) = c.pair.between()?;
         let (of, at) = self.sides((first, second), poses);
         let Surface::Heights(heights) = &of.0.surface else {
             return None;
         };
-        let ball = between::ball_on_field(of, feature).filter(|b| b.radius > 0.0)?;
+        let ball = between::ball_on_field(of, feature)?;
         let y = Heights::local(of.0, at.0, &at.1.point(&ball.center));
+        if ball.radius == 0.0 {
+            let beside = heights.sides().map(|(n, reach)| n.dot(&y) - reach);
+            let out = beside.into_iter().fold(f64::NEG_INFINITY, f64::max);
+            let below = heights.triangle_below(&y);
+            return Some(below.map_or(f64::INFINITY, |t| heights.above_plane(t, &y).max(out)));
+        }
         let nearest = heights.nearest_triangle(&y, ball.radius);
         Some(nearest.map_or(f64::INFINITY, |(_, gap, _)| gap))
     }
@@ -116,7 +123,7 @@ impl Mechanism {
         let depths: Vec<_> = self.contacts.iter().map(buried).collect();
         let mut search = Search::default();
         let mut gap = |c: &Contact| {
-            if let Some(gap) = self.gap_of_ball_on_field(c, poses) {
+            if let Some(gap) = self.gap_on_field(c, poses) {
                 return gap;
             }
             if let Some(place) = self.place_on_field(c) {

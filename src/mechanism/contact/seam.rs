@@ -14,7 +14,7 @@ use super::{Collider, HalfSpace, Surface};
 use crate::spatial::{Pose, Vec3};
 
 /// How much lower the neighbor may be, m: solids that touch within 1e-6 m, and rounding.
-const FLUSH: f64 = 1.01e-6;
+pub(super) const FLUSH: f64 = 1.01e-6;
 
 /// Width of a gap to the neighbor that still counts as closed, m. Joints of floors and tracks are about that wide; a ball of 5 cm would sink
 /// by 2.5e-6 m into one. What is to fall into such a gap needs it wider.

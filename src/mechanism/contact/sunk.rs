@@ -17,6 +17,7 @@
 use super::heights::Heights;
 use super::meeting::{Meeting, Part};
 use super::nearest::{Ball, Nearest};
+use super::seam::FLUSH;
 use super::{Collider, manifold};
 use crate::spatial::{Mat3, Pose, Vec3};
 use std::f64::consts::TAU;
@@ -253,17 +254,26 @@ impl Heights {
         self.tilted(feature, &normal)
     }
 
-    /// The plane of the first triangle that a way goes through, if it ends below the ground.
-    fn pierced(&self, [from, to]: [Vec3; 2], below: f64) -> Option<Meeting> {
-        let by = to - from;
-        let depth = |t: usize, y: &Vec3| {
-            let near = self.nearest_on_plane(t, y);
-            near.normal.dot(&(y - near.point))
-        };
+    /// The plane of what a way goes through first, a wall or a triangle, if it ends below the ground.
+    pub(super) fn pierced(&self, [mut from, to]: [Vec3; 2], below: f64) -> Option<Meeting> {
+        let depth = |t: usize, y: &Vec3| self.above_plane(t, y);
         let end = self.triangle_below(&to)?;
         if depth(end, &to) > -below {
             return None;
         }
+        // where it comes in from beside the field
+        let sides = self.sides().into_iter().enumerate();
+        let entries = sides
+            .filter(|(_, (n, reach))| n.dot(&from) > *reach)
+            .map(|(side, (n, reach))| (side, (reach - n.dot(&from)) / n.dot(&(to - from))));
+        if let Some((side, share)) = entries.max_by(|a, b| a.1.total_cmp(&b.1)) {
+            from += (to - from) * share;
+            let (wall, height) = self.wall(side, &from);
+            if height - from.z > FLUSH {
+                return Some(Meeting::Plane(wall));
+            }
+        }
+        let by = to - from;
         // x, y and their difference in cells: where one is a whole number, the way goes over an edge
         let cells = |y: &Vec3| {
             let [u, v] = self.in_cells(y);

@@ -41,10 +41,9 @@ const SIDE: f64 = 1e3;
 /// How far what comes in over an edge may be below the other at the knot, of the smaller body's reach.
 const ENTERS: f64 = 0.02;
 
-/// Vertical planes around a vertical edge of a column of which the best is refined, and up to which angle, rad: a plane that is off by so much
-/// separates less by its square.
+/// Vertical planes around a vertical edge of a column of which the best are refined, and up to which angle, rad.
 const AROUND: usize = 24;
-const TURNS: f64 = 1e-5;
+const TURNS: f64 = 1e-8;
 
 /// How well something would hold two bodies that overlap. What is first in this order is held.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -73,7 +72,7 @@ pub(super) struct Unheld<'a> {
     /// The largest separation of all normals, m.
     most: f64,
     /// Is what lies beside asked for, because nothing else was found?
-    beside: bool,
+    asks_beside: bool,
     /// What may be held, how well, and of several which is best.
     best: Option<(Rank, f64, Meeting)>,
 }
@@ -135,7 +134,7 @@ impl<'a> Unheld<'a> {
                 continue;
             }
             all.ask_twice();
-            if all.most > -below || all.passes() {
+            if all.most > -below || all.beside() > -below {
                 continue;
             }
             match all.best {
@@ -170,7 +169,7 @@ impl<'a> Unheld<'a> {
             held,
             column: None,
             most: f64::NEG_INFINITY,
-            beside: false,
+            asks_beside: false,
             best: None,
         }
     }
@@ -178,7 +177,7 @@ impl<'a> Unheld<'a> {
     fn ask_twice(&mut self) {
         self.ask_all();
         if self.best.is_none() && self.most < -EXACT * self.below {
-            self.beside = true;
+            self.asks_beside = true;
             self.ask_all();
         }
     }
@@ -188,7 +187,14 @@ impl<'a> Unheld<'a> {
         if let (Surface::Heights(field), true) = (&of.0.surface, between::is_on_field(of)) {
             let columns = field.below_body(of, now);
             let depths = columns.map(|t| Self::depth_in_column(of, now, t));
-            return depths.fold(f64::NEG_INFINITY, f64::max);
+            let turn = now.0.r * of.0.orientation;
+            let origin = now.0.point(&of.0.position);
+            let beside = field.sides().map(|(n, reach)| {
+                let n = turn * n;
+                cylinder::support(of.1, now.1, &-n) + n.dot(&origin) + reach
+            });
+            let out = beside.into_iter().fold(f64::INFINITY, f64::min);
+            return depths.fold(f64::NEG_INFINITY, f64::max).min(out);
         }
         // nothing is asked for
         let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
@@ -204,8 +210,11 @@ impl<'a> Unheld<'a> {
             return f64::NEG_INFINITY;
         }
         all.ask_all();
-        if all.most < 0.0 && all.passes() {
-            return f64::NEG_INFINITY;
+        if all.most < 0.0 {
+            let beside = all.beside();
+            if beside > -manifold::TOUCHING {
+                return -beside;
+            }
         }
         -all.most
     }
@@ -221,15 +230,15 @@ impl<'a> Unheld<'a> {
         -cylinder::support(c, end, &-n) - reach
     }
 
-    /// Does a wall separate the body from its column, or a direction that most often does: upward, an axis of the body, that from the place
+    /// Does a side of its column separate the body from it, or a direction that most often does: upward, an axis of the body, that from the place
     /// nearest to its center, or the same across its axis?
     fn is_clear(&self) -> bool {
         let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
             return false;
         };
         let separates = |n: Vec3| self.apart(&n) > 0.0;
-        let walls = field.walls(triangle);
-        if walls.iter().any(|n| separates(self.of_field(n))) {
+        let sides = field.sides_of_column(triangle);
+        if sides.iter().any(|n| separates(self.of_field(n))) {
             return true;
         }
         let (c, pose) = (self.of.1, self.end.1);
@@ -245,21 +254,39 @@ impl<'a> Unheld<'a> {
             || axes.iter().any(|n| separates(*n) || separates(-n))
     }
 
-    /// Does a vertical plane separate them? It touches a vertical edge of the column.
-    fn passes(&self) -> bool {
+    /// How far a vertical plane separates them, m: it touches a side or a vertical edge of the column.
+    fn beside(&self) -> f64 {
+        let (Some(triangle), Some(field)) = (self.column, self.field()) else {
+            return f64::NEG_INFINITY;
+        };
+        let sides = field.sides_of_column(triangle).into_iter();
+        let sides = sides.map(|n| self.apart(&self.of_field(&n)));
         let at = |angle: f64| {
             let (sin, cos) = angle.sin_cos();
             self.apart(&self.of_field(&Vec3::new(cos, sin, 0.0)))
         };
         let part = TAU / AROUND as f64;
-        let all = (0..AROUND).map(|k| k as f64 * part);
-        let best = all.max_by(|a, b| at(*a).total_cmp(&at(*b))).unwrap_or(0.0);
-        let (mut low, mut high) = (best - part, best + part);
-        while high - low > TURNS {
-            let [p, q] = [low + (high - low) / 3.0, high - (high - low) / 3.0];
-            if at(p) > at(q) { high = q } else { low = p }
+        let samples: [f64; AROUND] = std::array::from_fn(|k| at(k as f64 * part));
+        let is_most = |k: &usize| {
+            let beside = [samples[(k + 1) % AROUND], samples[(k + AROUND - 1) % AROUND]];
+            samples[*k] >= beside[0].max(beside[1])
+        };
+        let edges = (0..AROUND).filter(is_most).map(|k| {
+            let (mut low, mut high) = (k as f64 * part - part, k as f64 * part + part);
+            while high - low > TURNS {
+                let [p, q] = [low + (high - low) / 3.0, high - (high - low) / 3.0];
+                if at(p) > at(q) { high = q } else { low = p }
+            }
+            at(0.5 * (low + high))
+        });
+        sides.chain(edges).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn field(&self) -> Option<&'a Heights> {
+        match &self.of.0.surface {
+            Surface::Heights(field) => Some(field),
+            _ => None,
         }
-        at(0.5 * (low + high)) > 0.0
     }
 
     /// A direction of the first collider, world frame.
@@ -378,9 +405,13 @@ impl<'a> Unheld<'a> {
         let touch = between::touch(self.of, (0, &held), self.end);
         let apart = self.apart(&touch.normal);
         self.most = self.most.max(apart);
+        if let (Some(_), Meeting::Parts([Part::Edge(_), _])) = (self.column, held) {
+            // the column alone has normals that the ground beside it covers
+            self.most = self.most.max(self.apart(&-touch.normal));
+        }
         if touch.gap > -self.below
             || touch.gap > PARTLY * apart
-            || self.beside && apart < SIDE * self.most
+            || self.asks_beside && apart < SIDE * self.most
             || self.held.contains(&held)
             || self.is_closed(&held, &touch.normal)
         {
@@ -409,14 +440,14 @@ impl<'a> Unheld<'a> {
         let is_deepest = end.gap - apart <= OTHER * -end.gap;
         if !self.stays(held, [now.normal, end.normal]) {
             let turned = now.normal.dot(&end.normal) > TURNED;
-            let may = self.beside && turned && was_apart && is_within && self.crosses(held);
+            let may = self.asks_beside && turned && was_apart && is_within && self.crosses(held);
             return may.then_some(Rank::Swept);
         }
         match (was_apart, is_within, is_deepest) {
             (true, true, true) => Some(Rank::Held),
             (true, true, false) => Some(Rank::Partly),
-            (true, false, true) if self.beside => Some(Rank::Beside),
-            (false, true, true) if self.beside => {
+            (true, false, true) if self.asks_beside => Some(Rank::Beside),
+            (false, true, true) if self.asks_beside => {
                 (now.gap > -ENTERS * self.size()).then_some(Rank::Beside)
             }
             _ => None,
