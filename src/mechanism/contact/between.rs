@@ -93,14 +93,20 @@ pub(super) fn is_exchanged(of: Sides) -> bool {
     has_cylinder(of) || is_on_field(of) || are_polytopes && !(of.0.by_lowest || of.1.by_lowest)
 }
 
-/// Is it a body with edges or rims on a height field?
+/// Is it a body with edges, rims or a side on a height field?
 #[inline]
 pub(super) fn is_on_field(of: Sides) -> bool {
-    matches!(of.0.surface, Surface::Heights(_)) && (is_cylinder(of.1) || is_polytope(of.1))
+    matches!(of.0.surface, Surface::Heights(_)) && edginess(&of.1.surface) > 0
 }
 
-/// Places for edges and faces of a polytope on ridges and peaks.
-const ON_RIDGES: usize = 8;
+/// Places for edges and faces of a polytope, or for the side of a capsule, on ridges and peaks.
+fn places_on_ridges(c: &Collider) -> usize {
+    match c.surface {
+        Surface::Box(_) | Surface::Hull(_) => 8,
+        Surface::Capsule { .. } => 4,
+        _ => 0,
+    }
+}
 
 /// Balls of a collider that have places of their own on a height field, the first ones.
 fn balls(c: &Collider) -> usize {
@@ -147,8 +153,9 @@ pub(crate) fn slots(of: Sides) -> Vec<([String; 2], [Vec3; 2])> {
             })
         };
         let own = of.1.features().into_iter().flat_map(of_feature);
-        let count = if is_polytope(of.1) { ON_RIDGES } else { 0 };
-        let more = (1..=count).map(|k| ([String::new(), format!(" edge {k}")], middle));
+        let name = if is_polytope(of.1) { "edge" } else { "side" };
+        let count = places_on_ridges(of.1);
+        let more = (1..=count).map(|k| ([String::new(), format!(" {name} {k}")], middle));
         return own.chain(more).collect();
     }
     let all = fixed_slots(of, middle);

@@ -1,4 +1,4 @@
-//! A height field as what cylinders, boxes and hulls meet: columns, each a triangle with all that is below it.
+//! A height field as what cylinders, boxes, hulls and sides of capsules meet: columns, each a triangle with all that is below it.
 //!
 //! A convex body overlaps the ground if and only if it overlaps a column. A column is convex, so normals of two parts tell whether it does
 //! ([`unheld`](super::unheld)). The sides of columns are within the ground: they tell which columns a body is beside, but hold
@@ -286,7 +286,7 @@ impl Heights {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{BOX, CYLINDER, check_held, difference, hull, on_field, rough};
+    use super::super::samples::{BOX, CAPSULE, CYLINDER, check_held, difference, hull, on_field, rough};
     use super::*;
     use crate::mechanism::contact::{Contact, Pair};
     use crate::mechanism::samples::Source;
@@ -426,7 +426,7 @@ mod tests {
         let s = &mut Source::new(3);
         let mut kinds = [0; 8];
         let (mut all, mut found) = (0, 0);
-        for shape in shapes().into_iter().chain([BOX, hull()]) {
+        for shape in shapes().into_iter().chain([BOX, hull(), CAPSULE]) {
             for rise in [0.03, 0.1] {
                 let m = on(s, shape.clone(), rise);
                 let c = whole(&m);
@@ -465,8 +465,8 @@ mod tests {
                     kinds[match parts {
                         [Part::Face(_), Part::Tip(..)] => 0,
                         [Part::Edge(_), Part::Tip(..)] => 1,
-                        [Part::Edge(_), Part::Ring(_)] => 2,
-                        [Part::Edge(_), Part::Side] => 3,
+                        [Part::Edge(_), Part::Ring(_)] if shape != CAPSULE => 2,
+                        [Part::Edge(_), Part::Side | Part::Ring(_)] => 3,
                         [Part::Vertex(_), Part::Side] => 4,
                         [Part::Vertex(_), Part::End(_)] => 5,
                         [Part::Edge(_), Part::Edge(_)] => 6,

@@ -6,8 +6,7 @@
 //! edge or a corner) the three nearest triangles, with the distance from each less the radius, once continuously differentiable.
 //! For a point, whose distance has no normal where it touches an edge, it is the triangle below, and those of its
 //! neighbors that rise from it, with the distance from their planes: ground that falls away beside it holds nothing.
-//! What is not near a ball is not seen: a peak may enter a capsule between its ends. Edges and faces of boxes and hulls have places beside
-//! those of their corners.
+//! Edges and faces of boxes and hulls, and the sides of capsules, have places beside those of their corners and ends.
 
 use super::Collider;
 use super::manifold;
@@ -506,7 +505,7 @@ mod tests {
         for (shape, count) in [
             (POINT, 3),
             (SPHERE, 3),
-            (CAPSULE, 6),
+            (CAPSULE, 10),
             (BOX, 32),
             (hull(), 29),
             (CYLINDER, 12),

@@ -148,7 +148,10 @@ impl<'a> Unheld<'a> {
                         best = Some((rank, all.most, found));
                     }
                 }
-                None => overlaps |= Self::depth_in_column(of, now, triangle) < EXACT * below,
+                None => {
+                    overlaps |= !all.is_on_end()
+                        && Self::depth_in_column(of, now, triangle) < EXACT * below;
+                }
             }
         }
         let found = best.map(|(_, _, held)| held);
@@ -483,11 +486,50 @@ impl<'a> Unheld<'a> {
         self.ask(held(part(low)));
     }
 
+    /// Do the ends of a capsule overlap the ground? They have places of their own.
+    fn is_on_end(&self) -> bool {
+        let (Some(field), Surface::Capsule { radius, .. }) = (self.field(), &self.of.1.surface) else {
+            return false;
+        };
+        self.ends_of_capsule().iter().any(|y| {
+            let nearest = field.nearest_triangle(y, *radius);
+            nearest.is_some_and(|(_, gap, _)| gap < -self.below)
+        })
+    }
+
+    /// Middles of the ends of a capsule, field frame.
+    fn ends_of_capsule(&self) -> [Vec3; 2] {
+        [-1.0, 1.0].map(|end| {
+            let place = self.end.1.point(&self.of.1.ball(end).center);
+            Heights::local(self.of.0, self.end.0, &place)
+        })
+    }
+
+    /// The side of a capsule on a column, and the normals of the column and of the capsule's ends.
+    fn ask_capsule(&mut self, field: &Heights, triangle: usize) {
+        let face = field.nearest_on_plane(triangle, &Vec3::zeros()).normal;
+        let ends = self.ends_of_capsule();
+        let ends = ends.map(|y| field.nearest_on_triangle(triangle, &y).normal);
+        for n in ends.into_iter().chain([face]) {
+            let n = self.of_field(&n);
+            self.most = self.most.max(self.apart(&n));
+        }
+        for p in field.parts(triangle) {
+            if self.is_apart() {
+                return;
+            }
+            self.ask_pairs(p);
+        }
+    }
+
     fn ask_all(&mut self) {
         let (a, b) = self.of;
-        if let (Some(triangle), false) = (self.column, is_cylinder(b)) {
-            self.ask_polytope(triangle);
-            return;
+        match (self.column, self.field(), &b.surface) {
+            (Some(triangle), Some(field), Surface::Capsule { .. }) => {
+                return self.ask_capsule(field, triangle);
+            }
+            (Some(triangle), ..) if !is_cylinder(b) => return self.ask_polytope(triangle),
+            _ => {}
         }
         if !(is_cylinder(a) || is_cylinder(b)) {
             self.ask_faces(0);
