@@ -218,7 +218,10 @@ impl Layout {
                     e.set_meeting(w, contact, e.found, floor);
                     // what is found for the end of a step may be beside the bodies at the knot, below the other but not in it: what
                     // overlaps at the end is exchanged
-                    if e.here.gap < -BESIDE && !m.overlaps(contact, w.poses, BESIDE) {
+                    let at = (w.poses, &ahead);
+                    if e.here.gap < -BESIDE && !m.overlaps(contact, w.poses, BESIDE)
+                        || m.is_beside(contact, &e.found, at, BESIDE, &mut search)
+                    {
                         e.found = Meeting::Apart;
                         e.set_meeting(w, contact, e.found, floor);
                     }

@@ -215,7 +215,7 @@ impl Heights {
         let reach = cylinder::reach(of.1);
         // what is held is above the plane at the knot, and within the triangle now or at the next; or it overlaps the triangle already, as a
         // step of fixed length may leave it
-        let carries = |t: usize, held: &Meeting| {
+        let can_hold = |t: usize, held: &Meeting| {
             let touch = between::touch(of, (0, held), now);
             let then = || between::touch(of, (0, held), next).point;
             let within = |place: &Vec3| self.is_within(Part::Face(t), &local(place));
@@ -224,9 +224,9 @@ impl Heights {
                 false => touch.gap > -reach && within(&touch.point),
             }
         };
-        let mut put = |place: usize, t: usize, q: Part| {
+        let mut hold = |place: usize, t: usize, q: Part| {
             let held = on(t, q);
-            if carries(t, &held) && !places.contains(&held) {
+            if can_hold(t, &held) && !places.contains(&held) {
                 places[place] = held;
             }
         };
@@ -249,7 +249,7 @@ impl Heights {
                         let tip = Part::Tip(end == 1, part);
                         let (_, at) = cylinder::rim_point(of.1, end == 1, part);
                         if let Some(t) = self.triangle_below(&local(&next.1.point(&at))) {
-                            put(place, t, tip);
+                            hold(place, t, tip);
                         }
                     }
                 }
@@ -259,7 +259,7 @@ impl Heights {
         }
         for (place, t) in self.below(&y).into_iter().enumerate() {
             if let Meeting::Plane(t) = t {
-                put(place, t, rim);
+                hold(place, t, rim);
             }
         }
         // it may not come over an edge
@@ -269,7 +269,7 @@ impl Heights {
         };
         let below = self.triangle_below(&y);
         if let Some(t) = below.and_then(lowest) {
-            put(OF_END - 1, t, rim);
+            hold(OF_END - 1, t, rim);
         }
         // what overlaps no triangle that its lowest point is on is pushed out of the one below
         let overlaps = |t: &usize| {
@@ -286,7 +286,9 @@ impl Heights {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{BOX, CAPSULE, CYLINDER, check_held, difference, hull, on_field, rough};
+    use super::super::samples::{
+        BOX, CAPSULE, CYLINDER, check_held, difference, hull, on_field, rough,
+    };
     use super::*;
     use crate::mechanism::contact::{Contact, Pair};
     use crate::mechanism::samples::Source;

@@ -289,6 +289,8 @@ pub(crate) struct Search {
     /// The ground, the collider, and which of its balls met these triangles.
     ball: Option<(usize, usize, usize)>,
     triangles: [Meeting; FACETS],
+    /// How deep two colliders overlap at the poses that they will come to, m.
+    depth: Option<((usize, usize), f64)>,
     /// Of a half-space and a hull of many vertices.
     ground: Option<((usize, usize), [Meeting; SLOTS])>,
 }

@@ -9,9 +9,9 @@ use super::half_space;
 use super::heights::FACETS;
 use super::manifold;
 use super::meeting::{Meeting, Part, SLOTS};
-use super::sweep::half_thickness;
+use super::sweep::{Sweep, half_thickness};
 use super::unheld::Unheld;
-use super::{Collider, Contact, Pair, Surface};
+use super::{Ahead, Collider, Contact, Pair, Search, Surface};
 use crate::mechanism::Mechanism;
 use crate::spatial::Pose;
 
@@ -78,6 +78,11 @@ fn lowest_of(
         }
     }
     lowest
+}
+
+/// Is it a place of two whole bodies whose overlaps are known, not of a ball or a corner of one on a height field?
+fn is_whole(of: (&Collider, &Collider), feature: usize) -> bool {
+    between::is_exchanged(of) && between::ball_on_field(of, feature).is_none()
 }
 
 impl Mechanism {
@@ -186,8 +191,38 @@ impl Mechanism {
     pub(super) fn depth(&self, c: &Contact, poses: &[Pose]) -> Option<f64> {
         let ((first, second), feature) = c.pair.between()?;
         let (of, poses) = self.sides((first, second), poses);
-        let is_whole = between::is_exchanged(of) && between::ball_on_field(of, feature).is_none();
-        is_whole.then(|| Unheld::depth(of, poses))
+        is_whole(of, feature).then(|| Unheld::depth(of, poses))
+    }
+
+    /// Will what is held of a contact be below the other body by more than `below` (m) at the next knot, if the bodies go on as before,
+    /// though they do not overlap by so much? It is beside the other body then. Fast bodies may have passed through each other instead.
+    pub(crate) fn is_beside(
+        &self,
+        c: &Contact,
+        held: &Meeting,
+        (poses, ahead): (&[Pose], &Ahead),
+        below: f64,
+        last: &mut Search,
+    ) -> bool {
+        let Some((pair, feature)) = c.pair.between().filter(|_| *held != Meeting::Apart) else {
+            return false;
+        };
+        let (of, at) = self.sides(pair, poses);
+        if !is_whole(of, feature) {
+            return false;
+        }
+        let next = [(of.0.body, at.0), (of.1.body, at.1)].map(|(body, pose)| ahead.of(body, pose));
+        let next = (&next[0], &next[1]);
+        if between::touch(of, (feature, held), next).gap >= -below
+            || Sweep::new(of, at, ahead).is_fast()
+        {
+            return false;
+        }
+        let depth = match last.depth {
+            Some((known, depth)) if known == pair => depth,
+            _ => last.depth.insert((pair, Unheld::depth(of, next))).1,
+        };
+        depth <= below
     }
 
     /// Has a contact the parts that are to be held of it? A solver that varies a step's unknowns may vary the numbers of them, too.
@@ -215,6 +250,7 @@ impl Mechanism {
             return match *held {
                 Meeting::Triangle(t) | Meeting::Plane(t) => t < heights.triangle_count(),
                 Meeting::Tilted(number, _) => heights.has_feature(number),
+                Meeting::Apart => true,
                 Meeting::Parts([p, q]) => heights.has_part(p) && has(&q, counts[1]),
                 _ => false,
             };

@@ -4,10 +4,11 @@
 //! held, too, and the step is solved again ([`exchange`](crate::contact)). Where the lowest point of a rim leaps within the step a point fixed
 //! on the rim is held in its place, on a face, or its tangent across an edge, a side or another rim.
 
+mod on_field;
+
 use super::cylinder::{self, half, is_cylinder};
 use super::edges::Arc;
 use super::half_space;
-use super::heights::Heights;
 use super::meeting::{Meeting, Part, SLOTS, TURN};
 use super::plane::Plane;
 use super::sway::FLAT;
@@ -41,10 +42,6 @@ const SIDE: f64 = 1e3;
 /// How far what comes in over an edge may be below the other at the knot, of the smaller body's reach.
 const ENTERS: f64 = 0.02;
 
-/// Vertical planes around a vertical edge of a column of which the best are refined, and up to which angle, rad.
-const AROUND: usize = 24;
-const TURNS: f64 = 1e-8;
-
 /// How well something would hold two bodies that overlap. What is first in this order is held.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Rank {
@@ -71,8 +68,8 @@ pub(super) struct Unheld<'a> {
     column: Option<usize>,
     /// The largest separation of all normals, m.
     most: f64,
-    /// Is what lies beside asked for, because nothing else was found?
-    asks_beside: bool,
+    /// Is what lies beside considered, because nothing else was found?
+    considers_beside: bool,
     /// What may be held, how well, and of several which is best.
     best: Option<(Rank, f64, Meeting)>,
 }
@@ -101,7 +98,7 @@ impl<'a> Unheld<'a> {
                 return None;
             }
         }
-        all.ask_twice();
+        all.search();
         if all.most > -below {
             return None;
         }
@@ -109,53 +106,6 @@ impl<'a> Unheld<'a> {
             return Some(Meeting::Apart);
         }
         all.best.map(|(_, _, held)| held)
-    }
-
-    /// The same of a body and a height field: of the columns that it overlaps, what holds it best of the one that it is deepest in.
-    fn find_on_field(
-        of: Sides<'a>,
-        held: [Meeting; SLOTS],
-        (now, end): (Poses<'a>, Poses<'a>),
-        below: f64,
-    ) -> Option<Meeting> {
-        let Surface::Heights(field) = &of.0.surface else {
-            return None;
-        };
-        let normals = held.map(|held| {
-            let is_held = held != Meeting::Apart;
-            is_held.then(|| between::touch(of, (0, &held), end).normal)
-        });
-        let mut overlaps = false;
-        let mut best: Option<(Rank, f64, Meeting)> = None;
-        for triangle in field.below_body(of, end) {
-            let mut all = Self::new(of, held, (now, end), below);
-            all.column = Some(triangle);
-            if all.is_clear() || normals.iter().flatten().any(|n| all.separates(n)) {
-                continue;
-            }
-            all.ask_twice();
-            if all.most > -below || all.beside() > -below {
-                continue;
-            }
-            match all.best {
-                // corners of polytopes have places of their own
-                Some((.., Meeting::Parts([Part::Face(_), Part::Vertex(_)]))) => {}
-                Some((rank, _, found)) => {
-                    let is_better = |(than, depth, _): (Rank, f64, Meeting)| {
-                        rank < than || rank == than && all.most < depth
-                    };
-                    if best.is_none_or(is_better) {
-                        best = Some((rank, all.most, found));
-                    }
-                }
-                None => {
-                    overlaps |= !all.is_on_end()
-                        && Self::depth_in_column(of, now, triangle) < EXACT * below;
-                }
-            }
-        }
-        let found = best.map(|(_, _, held)| held);
-        found.or_else(|| overlaps.then_some(Meeting::Apart))
     }
 
     fn new(
@@ -172,53 +122,27 @@ impl<'a> Unheld<'a> {
             held,
             column: None,
             most: f64::NEG_INFINITY,
-            asks_beside: false,
+            considers_beside: false,
             best: None,
         }
     }
 
-    fn ask_twice(&mut self) {
-        self.ask_all();
+    fn search(&mut self) {
+        self.consider_all();
         if self.best.is_none() && self.most < -EXACT * self.below {
-            self.asks_beside = true;
-            self.ask_all();
+            self.considers_beside = true;
+            self.consider_all();
         }
     }
 
     /// How deep the bodies overlap at a knot, along all normals of two parts of theirs, m.
     pub fn depth(of: Sides<'a>, now: Poses<'a>) -> f64 {
-        if let (Surface::Heights(field), true) = (&of.0.surface, between::is_on_field(of)) {
-            let columns = field.below_body(of, now);
-            let depths = columns.map(|t| Self::depth_in_column(of, now, t));
-            let turn = now.0.r * of.0.orientation;
-            let origin = now.0.point(&of.0.position);
-            let beside = field.sides().map(|(n, reach)| {
-                let n = turn * n;
-                cylinder::support(of.1, now.1, &-n) + n.dot(&origin) + reach
-            });
-            let out = beside.into_iter().fold(f64::INFINITY, f64::min);
-            return depths.fold(f64::NEG_INFINITY, f64::max).min(out);
+        if between::is_on_field(of) {
+            return Self::depth_on_field(of, now);
         }
-        // nothing is asked for
+        // nothing is held
         let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
-        all.ask_all();
-        -all.most
-    }
-
-    /// How deep a body is in a column of a height field, other than from beside, m.
-    fn depth_in_column(of: Sides<'a>, now: Poses<'a>, triangle: usize) -> f64 {
-        let mut all = Self::new(of, [Meeting::Apart; SLOTS], (now, now), f64::INFINITY);
-        all.column = Some(triangle);
-        if all.is_clear() {
-            return f64::NEG_INFINITY;
-        }
-        all.ask_all();
-        if all.most < 0.0 {
-            let beside = all.beside();
-            if beside > -manifold::TOUCHING {
-                return -beside;
-            }
-        }
+        all.consider_all();
         -all.most
     }
 
@@ -231,70 +155,6 @@ impl<'a> Unheld<'a> {
         let local = ground.orientation.tr_mul(&pose.r.tr_mul(n));
         let reach = field.reach_of_column(triangle, &local) + n.dot(&pose.point(&ground.position));
         -cylinder::support(c, end, &-n) - reach
-    }
-
-    /// Does a side of its column separate the body from it, or a direction that most often does: upward, an axis of the body, that from the place
-    /// nearest to its center, or the same across its axis?
-    fn is_clear(&self) -> bool {
-        let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
-            return false;
-        };
-        let separates = |n: Vec3| self.apart(&n) > 0.0;
-        let sides = field.sides_of_column(triangle);
-        if sides.iter().any(|n| separates(self.of_field(n))) {
-            return true;
-        }
-        let (c, pose) = (self.of.1, self.end.1);
-        let center = pose.point(&c.position);
-        let y = Heights::local(self.of.0, self.end.0, &center);
-        let near = self.of_field(&(y - field.nearest_on_triangle(triangle, &y).point));
-        let axes = [0, 1, 2].map(|k| pose.r * c.orientation.column(k));
-        let across = near - axes[2] * axes[2].dot(&near);
-        separates(self.of_field(&Vec3::z()))
-            || [near, across]
-                .iter()
-                .any(|n| n.try_normalize(0.0).is_some_and(separates))
-            || axes.iter().any(|n| separates(*n) || separates(-n))
-    }
-
-    /// How far a vertical plane separates them, m: it touches a side or a vertical edge of the column.
-    fn beside(&self) -> f64 {
-        let (Some(triangle), Some(field)) = (self.column, self.field()) else {
-            return f64::NEG_INFINITY;
-        };
-        let sides = field.sides_of_column(triangle).into_iter();
-        let sides = sides.map(|n| self.apart(&self.of_field(&n)));
-        let at = |angle: f64| {
-            let (sin, cos) = angle.sin_cos();
-            self.apart(&self.of_field(&Vec3::new(cos, sin, 0.0)))
-        };
-        let part = TAU / AROUND as f64;
-        let samples: [f64; AROUND] = std::array::from_fn(|k| at(k as f64 * part));
-        let is_most = |k: &usize| {
-            let beside = [samples[(k + 1) % AROUND], samples[(k + AROUND - 1) % AROUND]];
-            samples[*k] >= beside[0].max(beside[1])
-        };
-        let edges = (0..AROUND).filter(is_most).map(|k| {
-            let (mut low, mut high) = (k as f64 * part - part, k as f64 * part + part);
-            while high - low > TURNS {
-                let [p, q] = [low + (high - low) / 3.0, high - (high - low) / 3.0];
-                if at(p) > at(q) { high = q } else { low = p }
-            }
-            at(0.5 * (low + high))
-        });
-        sides.chain(edges).fold(f64::NEG_INFINITY, f64::max)
-    }
-
-    fn field(&self) -> Option<&'a Heights> {
-        match &self.of.0.surface {
-            Surface::Heights(field) => Some(field),
-            _ => None,
-        }
-    }
-
-    /// A direction of the first collider, world frame.
-    fn of_field(&self, n: &Vec3) -> Vec3 {
-        self.end.0.r * (self.of.0.orientation * n)
     }
 
     /// Is a normal of something that is held closed: by a neighbor of a solid, or by the ground beside a part of a height field?
@@ -366,13 +226,13 @@ impl<'a> Unheld<'a> {
 
     /// Does an edge, or the tangent at a point of a rim, cross the other line, now and at the end?
     fn crosses(&self, held: &Meeting) -> bool {
-        let is_asked = match held {
+        let is_about_lines = match held {
             Meeting::Parts([Part::Edge(_), Part::Edge(_)]) => true,
             Meeting::Parts(parts) => parts.iter().any(|p| matches!(p, Part::Tip(..))),
             Meeting::Edges { .. } => true,
             _ => false,
         };
-        !is_asked
+        !is_about_lines
             || [self.now, self.end].into_iter().all(|poses| {
                 let lines = between::lines(self.of, held, poses);
                 lines.is_none_or(|[u, v]| u.cross(&v).norm() > ACROSS)
@@ -404,7 +264,7 @@ impl<'a> Unheld<'a> {
     }
 
     /// Notes how far a normal separates the bodies, and what may be held along it.
-    fn ask(&mut self, held: Meeting) {
+    fn consider(&mut self, held: Meeting) {
         let touch = between::touch(self.of, (0, &held), self.end);
         let apart = self.apart(&touch.normal);
         self.most = self.most.max(apart);
@@ -414,7 +274,7 @@ impl<'a> Unheld<'a> {
         }
         if touch.gap > -self.below
             || touch.gap > PARTLY * apart
-            || self.asks_beside && apart < SIDE * self.most
+            || self.considers_beside && apart < SIDE * self.most
             || self.held.contains(&held)
             || self.is_closed(&held, &touch.normal)
         {
@@ -443,14 +303,15 @@ impl<'a> Unheld<'a> {
         let is_deepest = end.gap - apart <= OTHER * -end.gap;
         if !self.stays(held, [now.normal, end.normal]) {
             let turned = now.normal.dot(&end.normal) > TURNED;
-            let may = self.asks_beside && turned && was_apart && is_within && self.crosses(held);
+            let may =
+                self.considers_beside && turned && was_apart && is_within && self.crosses(held);
             return may.then_some(Rank::Swept);
         }
         match (was_apart, is_within, is_deepest) {
             (true, true, true) => Some(Rank::Held),
             (true, true, false) => Some(Rank::Partly),
-            (true, false, true) if self.asks_beside => Some(Rank::Beside),
-            (false, true, true) if self.asks_beside => {
+            (true, false, true) if self.considers_beside => Some(Rank::Beside),
+            (false, true, true) if self.considers_beside => {
                 (now.gap > -ENTERS * self.size()).then_some(Rank::Beside)
             }
             _ => None,
@@ -459,7 +320,7 @@ impl<'a> Unheld<'a> {
 
     /// A point fixed on a rim on a line of the other, no farther along the rim than the gap at the knot allows, from that of the normal at
     /// the knot toward that of the end.
-    fn ask_between(&mut self, held: impl Fn(u16) -> Meeting, [from, to]: [u16; 2]) {
+    fn consider_between(&mut self, held: impl Fn(u16) -> Meeting, [from, to]: [u16; 2]) {
         let gap = |part| between::touch(self.of, (0, &held(part)), self.now).gap;
         if gap(to) > -manifold::TOUCHING || gap(from) < -manifold::TOUCHING {
             return;
@@ -483,58 +344,22 @@ impl<'a> Unheld<'a> {
                 high = middle;
             }
         }
-        self.ask(held(part(low)));
+        self.consider(held(part(low)));
     }
 
-    /// Do the ends of a capsule overlap the ground? They have places of their own.
-    fn is_on_end(&self) -> bool {
-        let (Some(field), Surface::Capsule { radius, .. }) = (self.field(), &self.of.1.surface) else {
-            return false;
-        };
-        self.ends_of_capsule().iter().any(|y| {
-            let nearest = field.nearest_triangle(y, *radius);
-            nearest.is_some_and(|(_, gap, _)| gap < -self.below)
-        })
-    }
-
-    /// Middles of the ends of a capsule, field frame.
-    fn ends_of_capsule(&self) -> [Vec3; 2] {
-        [-1.0, 1.0].map(|end| {
-            let place = self.end.1.point(&self.of.1.ball(end).center);
-            Heights::local(self.of.0, self.end.0, &place)
-        })
-    }
-
-    /// The side of a capsule on a column, and the normals of the column and of the capsule's ends.
-    fn ask_capsule(&mut self, field: &Heights, triangle: usize) {
-        let face = field.nearest_on_plane(triangle, &Vec3::zeros()).normal;
-        let ends = self.ends_of_capsule();
-        let ends = ends.map(|y| field.nearest_on_triangle(triangle, &y).normal);
-        for n in ends.into_iter().chain([face]) {
-            let n = self.of_field(&n);
-            self.most = self.most.max(self.apart(&n));
-        }
-        for p in field.parts(triangle) {
-            if self.is_apart() {
-                return;
-            }
-            self.ask_pairs(p);
-        }
-    }
-
-    fn ask_all(&mut self) {
+    fn consider_all(&mut self) {
         let (a, b) = self.of;
         match (self.column, self.field(), &b.surface) {
             (Some(triangle), Some(field), Surface::Capsule { .. }) => {
-                return self.ask_capsule(field, triangle);
+                return self.consider_capsule(field, triangle);
             }
-            (Some(triangle), ..) if !is_cylinder(b) => return self.ask_polytope(triangle),
+            (Some(triangle), ..) if !is_cylinder(b) => return self.consider_polytope(triangle),
             _ => {}
         }
         if !(is_cylinder(a) || is_cylinder(b)) {
-            self.ask_faces(0);
-            self.ask_faces(1);
-            self.ask_edges();
+            self.consider_faces(0);
+            self.consider_faces(1);
+            self.consider_edges();
             return;
         }
         for end in between::capsule_ends(self.of) {
@@ -546,11 +371,11 @@ impl<'a> Unheld<'a> {
                 if self.is_apart() {
                     return;
                 }
-                self.ask_pairs(p);
+                self.consider_pairs(p);
             }
         }
         for p in cylinder::parts(a) {
-            self.ask_pairs(p);
+            self.consider_pairs(p);
         }
         for side in [0, 1] {
             let (own, pose) = self.sides()[side];
@@ -565,28 +390,8 @@ impl<'a> Unheld<'a> {
         }
     }
 
-    /// Vertices, edges and faces of a polytope on a column.
-    fn ask_polytope(&mut self, triangle: usize) {
-        let (Surface::Heights(field), Some(solid)) = (&self.of.0.surface, self.of.1.solid()) else {
-            return;
-        };
-        for p in field.parts(triangle) {
-            let (count, part): (usize, fn(usize) -> Part) = match p {
-                Part::Face(_) => (solid.of.points.len(), Part::Vertex),
-                Part::Edge(_) => (solid.of.edges.len(), Part::Edge),
-                _ => (solid.of.faces.len(), Part::Face),
-            };
-            for k in 0..count {
-                if self.is_apart() {
-                    return;
-                }
-                self.ask(Meeting::Parts([p, part(k)]));
-            }
-        }
-    }
-
     /// A part of the first and those of the second that it makes a place with.
-    fn ask_pairs(&mut self, p: Part) {
+    fn consider_pairs(&mut self, p: Part) {
         for q in cylinder::parts(self.of.1).filter(|q| cylinder::is_pair(p, *q)) {
             let parts = cylinder::leveled(self.of, [p, q], self.end, |_| 0.0);
             if let Some(met) = cylinder::meet(self.of, parts, self.end, cylinder::PARALLEL) {
@@ -595,7 +400,7 @@ impl<'a> Unheld<'a> {
                 // on a plane a point fixed on the rim is exact, however far the lowest one sweeps
                 let is_plane = |p: &Part| matches!(p, Part::Face(_) | Part::End(_));
                 if !parts.iter().any(is_plane) {
-                    self.ask(Meeting::Parts(parts));
+                    self.consider(Meeting::Parts(parts));
                 }
                 self.fixed([p, q], &n);
             }
@@ -603,7 +408,7 @@ impl<'a> Unheld<'a> {
     }
 
     /// Vertices of the other polytope below the faces of one.
-    fn ask_faces(&mut self, side: usize) {
+    fn consider_faces(&mut self, side: usize) {
         let [(own, x), (other, y)] = [self.sides()[side], self.sides()[1 - side]];
         let (Some(s), Some(o)) = (own.solid(), other.solid()) else {
             return;
@@ -618,14 +423,14 @@ impl<'a> Unheld<'a> {
             for vertex in 0..o.of.points.len() {
                 if plane.height(&o, vertex) < -self.below {
                     let side = 1 - side;
-                    self.ask(Meeting::Vertex { side, vertex, face });
+                    self.consider(Meeting::Vertex { side, vertex, face });
                 }
             }
         }
     }
 
     /// Edges of two polytopes across each other.
-    fn ask_edges(&mut self) {
+    fn consider_edges(&mut self) {
         let (Some(a), Some(b)) = (self.of.0.solid(), self.of.1.solid()) else {
             return;
         };
@@ -638,7 +443,7 @@ impl<'a> Unheld<'a> {
                 }
                 if let Some(against) = edges::is_against(&a, &b, &at, [i, k]) {
                     let edges = [i, k];
-                    self.ask(Meeting::Edges { edges, against });
+                    self.consider(Meeting::Edges { edges, against });
                 }
             }
         }
@@ -665,13 +470,13 @@ impl<'a> Unheld<'a> {
                     if let Some(part) = lowest {
                         let mut held = parts;
                         held[side] = Part::Tip(up, part);
-                        self.ask(Meeting::Parts(held));
+                        self.consider(Meeting::Parts(held));
                     }
                 }
                 Part::Face(_) | Part::End(_) => {
                     if let (Some(part), Some(face)) = (lowest, face(on, parts[1 - side])) {
                         let side = side as u8;
-                        self.ask(Meeting::RimOnFace {
+                        self.consider(Meeting::RimOnFace {
                             side,
                             up,
                             part,
@@ -687,7 +492,7 @@ impl<'a> Unheld<'a> {
                     };
                     let crossings = self.crossings(side, parts[1 - side]);
                     for part in crossings.into_iter().chain([lowest]).flatten() {
-                        self.ask(tip(part));
+                        self.consider(tip(part));
                     }
                     let before = between::touch(self.of, (0, &Meeting::Parts(parts)), self.now);
                     let was = [self.now.0, self.now.1][side];
@@ -698,12 +503,12 @@ impl<'a> Unheld<'a> {
                     };
                     let local = c.orientation.tr_mul(&was.r.tr_mul(&toward));
                     if let (Some(from), Some(to)) = (half_space::lowest(&local, 0.0), lowest) {
-                        self.ask_between(tip, [from, to]);
+                        self.consider_between(tip, [from, to]);
                     }
                 }
                 Part::Ring(other) if side == 0 && is_cylinder(on) => {
                     for tips in self.common(up, other > 0) {
-                        self.ask(Meeting::Parts(tips));
+                        self.consider(Meeting::Parts(tips));
                     }
                 }
                 _ => {}
@@ -771,7 +576,7 @@ impl<'a> Unheld<'a> {
             for share in cylinder::across(self.sides(), side) {
                 let mut parts = [Part::End(up); 2];
                 parts[1 - side] = Part::Ring(share);
-                self.ask(Meeting::Parts(parts));
+                self.consider(Meeting::Parts(parts));
             }
         }
         if let (Some(triangle), Surface::Heights(field)) = (self.column, &other.surface) {
@@ -780,7 +585,7 @@ impl<'a> Unheld<'a> {
                 let p = self.local(side, &pose.point(&at));
                 if p.xy().norm() <= own.surface.radius() && p.z.abs() <= half(own) {
                     let end = Part::End(p.z > 0.0);
-                    self.ask(Meeting::Parts([Part::Vertex(vertex), end]));
+                    self.consider(Meeting::Parts([Part::Vertex(vertex), end]));
                 }
             }
         }
@@ -793,7 +598,7 @@ impl<'a> Unheld<'a> {
                 continue;
             }
             if let Some(face) = face(own, Part::End(p.z > 0.0)) {
-                self.ask(Meeting::Vertex {
+                self.consider(Meeting::Vertex {
                     side: 1 - side,
                     vertex,
                     face,

@@ -58,7 +58,7 @@ fn what_overlaps_at_the_end_is_found_with_its_derivatives() {
             let apart = |height: f64| {
                 let poses = at(height);
                 let mut all = with(&m, &poses, &poses);
-                all.ask_all();
+                all.consider_all();
                 all.most
             };
             let (mut low, mut high) = (0.0, 2.0);

@@ -2,6 +2,7 @@
 
 use crate::drops;
 mod books;
+mod borders;
 mod bounces;
 mod capsules;
 mod chains;
@@ -15,6 +16,7 @@ mod random;
 mod rest;
 mod rods;
 mod rolling;
+mod rough;
 mod seams;
 mod separation;
 mod slide;
