@@ -19,7 +19,7 @@
 //! Which points a step ended with is kept with its unknowns: derivatives, read-outs and works take place at the same ones.
 
 use super::{Element, Failed, Layout, Memory, NewtonSystem, Slot, Solver, Source, Touching, View};
-use crate::dynamics::StepFailure;
+use crate::dynamics::{Stage, StepFailure};
 use crate::mechanism::{Contact, Meeting, TURN};
 
 /// How far the lowest point of a rim may be below a plane, m: half of what all shapes are held to.
@@ -32,6 +32,10 @@ const MOVES: usize = 10;
 /// Exchanges of a step at most: each about halves the angle to the true lowest point where two points beside it carry, and from a quarter
 /// of a turn 12 of them lead to the spacing of stored angles.
 const ROUNDS: usize = 30;
+
+/// Gap up to which bodies count as touching where a read-out holds them, m, and places between two bodies that it looks for at most.
+const FOUND: f64 = 1e-6;
+const TOUCHING: usize = 4;
 
 /// What a step holds again.
 #[derive(Clone, Copy, Debug)]
@@ -74,18 +78,43 @@ impl Memory {
 
 impl Layout {
     /// Takes the points of rims that a step ended with, from all of its unknowns, where it was prepared anew; where there are none, those
-    /// found at the knot stay.
+    /// found at the knot stay, and a read-out looks for what touches there.
     pub(crate) fn take_places(&self, w: &View, memory: &mut Memory, y: &[f64]) {
+        let floor = memory.gap_floor();
         let Some(places) = y.get(self.rim_points()) else {
+            if let Stage::Readout(_) = w.at.stage {
+                self.hold_touching(w, &mut memory.elements, floor);
+            }
             return;
         };
-        let floor = memory.gap_floor();
         for (i, code) in self.rims.iter().flatten().zip(places) {
             let held = Meeting::decoded(*code);
             if let (true, Some(contact)) = (*code != 0.0, self.slots[*i].contact(w))
                 && w.model.has_parts(contact, &held)
             {
                 memory.elements[*i].set_meeting(w, contact, held, floor);
+            }
+        }
+    }
+
+    /// Holds bodies at a knot that touch where nothing was found that they would overlap in the step from there.
+    fn hold_touching(&self, w: &View, elements: &mut [Element], floor: f64) {
+        for rim in &self.rims {
+            if rim.iter().any(|i| elements[*i].here.gap.abs() < FOUND) {
+                continue;
+            }
+            for _ in 0..TOUCHING {
+                // in place of what is farthest away
+                let gap = |i: &usize| elements[*i].here.gap;
+                let farthest = rim.iter().max_by(|i, k| gap(i).total_cmp(&gap(k)));
+                let place = farthest.and_then(|i| Some((*i, self.slots[*i].contact(w)?)));
+                let held = rim.iter().map(|i| elements[*i].held);
+                let found =
+                    place.and_then(|(i, c)| Some((i, c, w.model.touching(c, held, w.poses)?)));
+                let Some((i, contact, found)) = found else {
+                    break;
+                };
+                elements[i].set_meeting(w, contact, found, floor);
             }
         }
     }

@@ -12,6 +12,7 @@ use super::Collider;
 use super::manifold;
 use super::meeting::Meeting;
 use super::nearest::{Ball, Nearest, apart};
+use super::seam::FLUSH;
 use crate::spatial::{Mat3, Pose, Vec3};
 use std::sync::Arc;
 
@@ -104,22 +105,48 @@ impl Heights {
         ]
     }
 
-    /// The triangle of the wall on one of them that reaches the border beside a place, and the height of the border there, m.
-    pub(super) fn wall(&self, side: usize, y: &Vec3) -> (usize, f64) {
+    /// The triangles on both sides of the border beside a place, that of the wall first.
+    fn at_border(&self, side: usize, y: &Vec3) -> [usize; 2] {
         let (axis, is_far) = (side % 2, side > 1);
         let (along, count) = (1 - axis, self.count);
-        let before = self.cells_before(along, y[along]);
-        let cell = before.floor().clamp(1.0, (count[along] - 3) as f64);
-        let mut at = [cell as usize; 2];
-        at[axis] = if is_far { count[axis] - 2 } else { 1 };
-        let (near, mut next) = (at, at);
-        next[along] += 1;
-        let [low, high] = [near, next].map(|[i, j]| self.corner(i, j).z);
-        if !is_far {
-            at[axis] = 0;
-        }
-        let triangle = 2 * (at[0] * (count[1] - 1) + at[1]) + usize::from(is_far != (axis == 1));
-        (triangle, low + (high - low) * (before - cell))
+        let cell = self.cells_before(along, y[along]);
+        let mut at = [cell.clamp(1.0, (count[along] - 3) as f64) as usize; 2];
+        let is_upper = is_far != (axis == 1);
+        let mut triangle = |cell: usize, is_upper: bool| {
+            at[axis] = cell;
+            2 * (at[0] * (count[1] - 1) + at[1]) + usize::from(is_upper)
+        };
+        let (wall, ground) = match is_far {
+            true => (count[axis] - 2, count[axis] - 3),
+            false => (0, 1),
+        };
+        [triangle(wall, is_upper), triangle(ground, !is_upper)]
+    }
+
+    /// Where a way comes in from beside the field, and the wall that it goes through there, unless it comes in above the border. What is at the
+    /// height of the ground as it begins comes from a neighbor that is flush with it, and goes through no wall. What is less far within a
+    /// side than below the ground is beside the field, too.
+    pub(super) fn entry(&self, [from, to]: [&Vec3; 2]) -> Option<(Vec3, Option<usize>)> {
+        let depth = self
+            .triangle_below(from)
+            .map_or(0.0, |t| -self.above_plane(t, from));
+        let sides = self.sides().into_iter().enumerate();
+        let entries = sides.filter_map(|(side, (n, reach))| {
+            let out = n.dot(from) - reach;
+            let share = if out > 0.0 {
+                -out / n.dot(&(to - from))
+            } else {
+                0.0
+            };
+            (out > -depth.max(0.0)).then_some((side, share, out))
+        });
+        let (side, share, _) =
+            entries.max_by(|a, b| a.1.total_cmp(&b.1).then(a.2.total_cmp(&b.2)))?;
+        let entry = from + (to - from) * share;
+        let [wall, ground] = self.at_border(side, &entry);
+        let is_flush = self.above_plane(ground, from).abs() < FLUSH;
+        let is_below = self.above_plane(ground, &entry) < -FLUSH;
+        Some((entry, (is_below && !is_flush).then_some(wall)))
     }
 
     /// Is a triangle part of a wall?
@@ -347,7 +374,13 @@ impl Heights {
                         continue;
                     }
                     let near = self.nearest_on_triangle(triangle, y);
-                    let gap = (y - near.point).norm();
+                    // above the border, a wall is as near as the ground
+                    let after = if self.is_wall(triangle) {
+                        ON_BORDER * radius
+                    } else {
+                        0.0
+                    };
+                    let gap = (y - near.point).norm() + after;
                     if let Some(at) = found
                         .iter()
                         .position(|f| f.is_none_or(|(_, other)| gap < other))
@@ -442,17 +475,19 @@ impl Heights {
             self.met(&place(now), &place(next), ball.radius)
         } else {
             let (from, to) = (place(now), place(next));
-            let own = self.triangle_below(&from).filter(|t| !self.is_wall(*t));
-            let Some(own) = own else {
-                let met = self.pierced([from, to], 0.0).unwrap_or(Meeting::Apart);
-                return [met, Meeting::Apart, Meeting::Apart];
-            };
             let mut met = self.below(&to);
+            if met[0] != Meeting::Apart
+                && let Some((_, Some(wall))) = self.entry([&from, &to])
+            {
+                return [Meeting::Plane(wall), Meeting::Apart, Meeting::Apart];
+            }
             // the plane ahead is above a point that has yet to come over a ridge
             if let Meeting::Plane(ahead) = met[0]
                 && self.above_plane(ahead, &from) < -manifold::TOUCHING
             {
-                met[0] = Meeting::Plane(own);
+                met[0] = self
+                    .triangle_below(&from)
+                    .map_or(Meeting::Apart, Meeting::Plane);
             }
             met
         }
@@ -479,6 +514,9 @@ const MOVES: f64 = 32.0;
 
 /// Part of a ball's radius that is rounding, where it is on a plane or within its triangle.
 const ON_PLANE: f64 = 1e-6;
+
+/// Part of a ball's radius by which a wall must be nearer than the ground to be the nearer one.
+const ON_BORDER: f64 = 1e-9;
 
 /// Gap, as a part of its radius, up to which a ball is on a plane that it leaves.
 const TOUCHES: f64 = 0.01;

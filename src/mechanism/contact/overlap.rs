@@ -89,14 +89,19 @@ impl Mechanism {
         };
         let ball = between::ball_on_field(of, feature)?;
         let y = Heights::local(of.0, at.0, &at.1.point(&ball.center));
+        let beside = heights.sides().map(|(n, reach)| n.dot(&y) - reach);
+        let out = beside.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let below = heights
+            .triangle_below(&y)
+            .map(|t| heights.above_plane(t, &y).max(out));
         if ball.radius == 0.0 {
-            let beside = heights.sides().map(|(n, reach)| n.dot(&y) - reach);
-            let out = beside.into_iter().fold(f64::NEG_INFINITY, f64::max);
-            let below = heights.triangle_below(&y);
-            return Some(below.map_or(f64::INFINITY, |t| heights.above_plane(t, &y).max(out)));
+            return Some(below.unwrap_or(f64::INFINITY));
         }
         let nearest = heights.nearest_triangle(&y, ball.radius);
-        Some(nearest.map_or(f64::INFINITY, |(_, gap, _)| gap))
+        // what is deeper in the ground than its radius is near none
+        let buried = below.filter(|gap| *gap < 0.0).map(|gap| gap - ball.radius);
+        let apart = buried.unwrap_or(f64::INFINITY);
+        Some(nearest.map_or(apart, |(_, gap, _)| gap))
     }
 
     /// Which of the places of a whole body on a height field a contact is, if it is one.

@@ -194,6 +194,24 @@ impl Mechanism {
         is_whole(of, feature).then(|| Unheld::depth(of, poses))
     }
 
+    /// What holds two whole bodies at a knot that touch, and that nothing of `held` holds.
+    pub(crate) fn touching(
+        &self,
+        c: &Contact,
+        held: impl Iterator<Item = Meeting>,
+        poses: &[Pose],
+    ) -> Option<Meeting> {
+        let (pair, feature) = c.pair.between()?;
+        let (of, at) = self.sides(pair, poses);
+        let mut taken = [Meeting::Apart; SLOTS];
+        for (taken, held) in taken.iter_mut().zip(held) {
+            *taken = held;
+        }
+        is_whole(of, feature)
+            .then(|| Unheld::touching(of, taken, at))
+            .flatten()
+    }
+
     /// Will what is held of a contact be below the other body by more than `below` (m) at the next knot, if the bodies go on as before,
     /// though they do not overlap by so much? It is beside the other body then. Fast bodies may have passed through each other instead.
     pub(crate) fn is_beside(

@@ -17,7 +17,6 @@
 use super::heights::Heights;
 use super::meeting::{Meeting, Part};
 use super::nearest::{Ball, Nearest};
-use super::seam::FLUSH;
 use super::{Collider, manifold};
 use crate::spatial::{Mat3, Pose, Vec3};
 use std::f64::consts::TAU;
@@ -262,16 +261,11 @@ impl Heights {
             return None;
         }
         // where it comes in from beside the field
-        let sides = self.sides().into_iter().enumerate();
-        let entries = sides
-            .filter(|(_, (n, reach))| n.dot(&from) > *reach)
-            .map(|(side, (n, reach))| (side, (reach - n.dot(&from)) / n.dot(&(to - from))));
-        if let Some((side, share)) = entries.max_by(|a, b| a.1.total_cmp(&b.1)) {
-            from += (to - from) * share;
-            let (wall, height) = self.wall(side, &from);
-            if height - from.z > FLUSH {
-                return Some(Meeting::Plane(wall));
+        if let Some((entry, wall)) = self.entry([&from, &to]) {
+            if let Some(wall) = wall {
+                return (depth(wall, &to) < -below).then_some(Meeting::Plane(wall));
             }
+            from = entry;
         }
         let by = to - from;
         // x, y and their difference in cells: where one is a whole number, the way goes over an edge

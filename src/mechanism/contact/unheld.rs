@@ -63,6 +63,8 @@ pub(super) struct Unheld<'a> {
     end: Poses<'a>,
     /// m.
     below: f64,
+    /// How much nearer the bodies count as at the end, m.
+    closer: f64,
     held: [Meeting; SLOTS],
     /// The triangle of a column, if the first collider is a height field.
     column: Option<usize>,
@@ -83,15 +85,32 @@ impl<'a> Unheld<'a> {
         (now, end): (Poses<'a>, Poses<'a>),
         below: f64,
     ) -> Option<Meeting> {
+        Self::find_closer(of, held, (now, end), (below, 0.0))
+    }
+
+    /// What holds bodies best that touch and that nothing of `held` holds.
+    pub fn touching(of: Sides<'a>, held: [Meeting; SLOTS], now: Poses<'a>) -> Option<Meeting> {
+        let closer = manifold::TOUCHING;
+        let found = Self::find_closer(of, held, (now, now), (0.5 * closer, closer));
+        found.filter(|found| *found != Meeting::Apart)
+    }
+
+    fn find_closer(
+        of: Sides<'a>,
+        held: [Meeting; SLOTS],
+        (now, end): (Poses<'a>, Poses<'a>),
+        (below, closer): (f64, f64),
+    ) -> Option<Meeting> {
         if between::is_on_field(of) {
-            return Self::find_on_field(of, held, (now, end), below);
+            return Self::find_on_field(of, held, (now, end), (below, closer));
         }
         let reach = (cylinder::reach(of.0), cylinder::reach(of.1));
         let span = end.1.point(&of.1.position) - end.0.point(&of.0.position);
-        if span.norm() > reach.0 + reach.1 {
+        if span.norm() > reach.0 + reach.1 + closer {
             return None;
         }
         let mut all = Self::new(of, held, (now, end), below);
+        all.closer = closer;
         for held in held {
             if held != Meeting::Apart && all.separates(&between::touch(of, (0, &held), end).normal)
             {
@@ -119,6 +138,7 @@ impl<'a> Unheld<'a> {
             now,
             end,
             below,
+            closer: 0.0,
             held,
             column: None,
             most: f64::NEG_INFINITY,
@@ -149,12 +169,12 @@ impl<'a> Unheld<'a> {
     /// How far a normal separates the bodies at the end.
     fn apart(&self, n: &Vec3) -> f64 {
         let (Some(triangle), Surface::Heights(field)) = (self.column, &self.of.0.surface) else {
-            return cylinder::apart(self.of, self.end, n);
+            return cylinder::apart(self.of, self.end, n) - self.closer;
         };
         let ((ground, pose), (c, end)) = ((self.of.0, self.end.0), (self.of.1, self.end.1));
         let local = ground.orientation.tr_mul(&pose.r.tr_mul(n));
         let reach = field.reach_of_column(triangle, &local) + n.dot(&pose.point(&ground.position));
-        -cylinder::support(c, end, &-n) - reach
+        -cylinder::support(c, end, &-n) - reach - self.closer
     }
 
     /// Is a normal of something that is held closed: by a neighbor of a solid, or by the ground beside a part of a height field?
@@ -265,7 +285,8 @@ impl<'a> Unheld<'a> {
 
     /// Notes how far a normal separates the bodies, and what may be held along it.
     fn consider(&mut self, held: Meeting) {
-        let touch = between::touch(self.of, (0, &held), self.end);
+        let mut touch = between::touch(self.of, (0, &held), self.end);
+        touch.gap -= self.closer;
         let apart = self.apart(&touch.normal);
         self.most = self.most.max(apart);
         if let (Some(_), Meeting::Parts([Part::Edge(_), _])) = (self.column, held) {
@@ -419,9 +440,9 @@ impl<'a> Unheld<'a> {
                 return;
             }
             let plane = Plane::new(&s, &at, face);
-            self.most = self.most.max(plane.apart(&o).0);
+            self.most = self.most.max(plane.apart(&o).0 - self.closer);
             for vertex in 0..o.of.points.len() {
-                if plane.height(&o, vertex) < -self.below {
+                if plane.height(&o, vertex) - self.closer < -self.below {
                     let side = 1 - side;
                     self.consider(Meeting::Vertex { side, vertex, face });
                 }

@@ -17,7 +17,7 @@ impl<'a> Unheld<'a> {
         of: Sides<'a>,
         held: [Meeting; SLOTS],
         (now, end): (Poses<'a>, Poses<'a>),
-        below: f64,
+        (below, closer): (f64, f64),
     ) -> Option<Meeting> {
         let Surface::Heights(field) = &of.0.surface else {
             return None;
@@ -30,7 +30,7 @@ impl<'a> Unheld<'a> {
         let mut best: Option<(Rank, f64, Meeting)> = None;
         for triangle in field.below_body(of, end) {
             let mut all = Self::new(of, held, (now, end), below);
-            all.column = Some(triangle);
+            (all.column, all.closer) = (Some(triangle), closer);
             if all.is_clearly_apart() || normals.iter().flatten().any(|n| all.separates(n)) {
                 continue;
             }
