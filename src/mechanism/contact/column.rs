@@ -176,6 +176,15 @@ impl Heights {
         })
     }
 
+    /// Normals of the planes of a column, and a place on each, field frame.
+    pub(super) fn planes_of_column(&self, triangle: usize) -> [(Vec3, Vec3); 4] {
+        let corners = self.corners(triangle);
+        let [p, q, r] = self.sides_of_column(triangle);
+        let top = Self::normal(&corners);
+        let [a, b, c] = corners;
+        [(top, a), (p, a), (q, b), (r, c)]
+    }
+
     /// The triangles of the cells that a body may be above.
     pub(super) fn below_body(&self, of: Sides, poses: Poses) -> impl Iterator<Item = usize> {
         let y = Self::local(of.0, poses.0, &poses.1.point(&of.1.position));

@@ -199,6 +199,18 @@ impl Heights {
         all.map(|t| self.corners(t))
     }
 
+    /// The triangles of the cells at the border, but those of walls.
+    pub(super) fn border(&self) -> impl Iterator<Item = usize> + '_ {
+        let across = self.count[1] - 1;
+        let is_last = |i: usize, count: usize| i == 1 || i + 3 == count;
+        let is_border = move |t: &usize| {
+            let (i, j) = (t / 2 / across, t / 2 % across);
+            is_last(i, self.count[0]) || is_last(j, self.count[1])
+        };
+        let all = (0..self.triangle_count()).filter(|t| !self.is_wall(*t));
+        all.filter(is_border)
+    }
+
     /// Numbers of corners along the axes, but the feet of walls.
     fn inner(&self) -> [std::ops::Range<usize>; 2] {
         self.count.map(|n| 1..n - 1)

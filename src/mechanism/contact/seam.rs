@@ -40,16 +40,24 @@ pub(crate) struct Seam {
     pub side: usize,
 }
 
-/// What is solid below some planes: outward normals and heights.
-fn planes(c: &Collider) -> Vec<(Vec3, f64)> {
-    let Some(s) = solid(c) else {
-        return vec![];
+/// What is solid below planes: their outward normals and heights.
+type Planes = Vec<(Vec3, f64)>;
+
+/// The convex parts of a collider that may be neighbors: all of a box or a hull, columns at the border of a height field.
+fn parts(c: &Collider) -> Vec<Planes> {
+    let placed = |(n, at): (Vec3, Vec3)| {
+        let n = c.orientation * n;
+        (n, n.dot(&(c.position + c.orientation * at)))
     };
-    let plane = |face: &super::polytope::Face| {
-        let n = s.orientation * face.normal;
-        (n, n.dot(&s.vertex(face.top)))
+    if let Surface::Heights(field) = &c.surface {
+        let columns = field.border().map(|t| field.planes_of_column(t));
+        return columns.map(|planes| planes.map(placed).to_vec()).collect();
+    }
+    let of_solid = |s: Solid| {
+        let plane = |face: &super::polytope::Face| (face.normal, s.local(face.top));
+        s.of.faces.iter().map(plane).map(placed).collect()
     };
-    s.of.faces.iter().map(plane).collect()
+    solid(c).map(of_solid).into_iter().collect()
 }
 
 /// A box or a hull.
@@ -63,12 +71,15 @@ pub(super) fn seams(
     (colliders, meets): (&[Collider], &[Vec<usize>]),
     (half_spaces, ground_meets): (&[HalfSpace], &[Vec<usize>]),
 ) -> Vec<(Vec<Seam>, Vec<usize>)> {
-    let solids: Vec<Vec<(Vec3, f64)>> = colliders.iter().map(planes).collect();
-    let ground: Vec<Vec<(Vec3, f64)>> = half_spaces
+    let solids: Vec<Vec<Planes>> = colliders.iter().map(parts).collect();
+    let ground: Vec<Planes> = half_spaces
         .iter()
         .map(|h| vec![(h.normal, h.offset)])
         .collect();
-    let reach = cylinder::reach;
+    let reach = |c: &Collider| match &c.surface {
+        Surface::Heights(field) => field.reach(),
+        _ => cylinder::reach(c),
+    };
     let of = |(i, c): (usize, &Collider)| {
         let near = |(k, other): &(usize, &Collider)| {
             let far = (other.position - c.position).norm() - reach(c) - reach(other);
@@ -82,7 +93,7 @@ pub(super) fn seams(
         let holds = |g: &usize| meets[i].iter().all(|m| ground_meets[*g].contains(m));
         let world = (0..ground.len()).filter(|g| c.body.is_none() && holds(g));
         let all: Vec<&[(Vec3, f64)]> = others
-            .map(|(k, _)| &solids[k][..])
+            .flat_map(|(k, _)| solids[k].iter().map(|planes| &planes[..]))
             .chain(world.map(|g| &ground[g][..]))
             .collect();
         match solid(c) {
