@@ -360,6 +360,7 @@ impl MechanismBuilder {
             parameters: vec![],
             tree,
         };
+        mechanism.leave_out_still();
         mechanism.note_planes();
         mechanism.note_seams();
         self.attach(&mut mechanism)?;

@@ -22,8 +22,8 @@ pub enum TerrainShape {
     Box([f64; 3]),
     /// The convex hull of points, m.
     Hull(Hull),
-    /// Ground of triangles over a grid. Points, spheres, ends of capsules and corners of boxes and hulls touch it; what of
-    /// it is between these is not seen.
+    /// A block of ground over a grid, with two triangles on top of a cell, which is cut from its corner with the least x and y to the
+    /// opposite one. Its border has vertical walls.
     Heights {
         /// Height at `x = i spacing[0]`, `y = j spacing[1]`: the `j`-th of the `i`-th row, m.
         heights: Vec<Vec<f64>>,

@@ -44,6 +44,31 @@ fn buried_bodies_are_refused() {
     }
 }
 
+/// What starts within a height field is refused, however deep, beside its border or far from it.
+#[test]
+fn starts_within_height_fields_are_refused() {
+    let folder = Folder::new("contacts_fields");
+    let heights = "[[0.0, 0.02, 0.0], [0.03, 0.0, 0.01], [0.0, 0.02, 0.0]]";
+    for (x, z) in [(0.0, -0.03), (0.1, -0.5), (0.0, -3.0), (0.38, -1.0)] {
+        for shape in [
+            "{ sphere = 0.05 }",
+            "{ box = [0.1, 0.1, 0.1] }",
+            "{ capsule = { radius = 0.05, length = 0.1 } }",
+        ] {
+            let text = format!(
+                "time_step = 0.01\nhorizon = 0.1\n[mechanism.terrain.rough]\nposition = [-0.4, -0.4, 0.0]\n\
+                 shape = {{ heights = {{ heights = {heights}, spacing = [0.4, 0.4] }} }}\nfriction = 0.5\n\
+                 [mechanism.bodies.b]\nmass = 1.0\nfree = true\nshape = {shape}\ncontacts.skin = {{}}\n\
+                 [initial.b]\nposition = [{x:?}, 0.03, {z:?}]\n"
+            );
+            folder.write("start.toml", &text);
+            let run = folder.run(&["simulate", "start.toml"]).ended(2);
+            let says = run.err.contains("overlap by") && run.err.contains("at the start");
+            assert!(says, "{shape} at {x}, {z}: {}", run.err);
+        }
+    }
+}
+
 /// Contacts are against the ground alone by default: what then passes through each other is a warning, and no warning is what collides, hangs
 /// on a joint, or stays away.
 #[test]

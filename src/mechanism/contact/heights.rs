@@ -38,8 +38,14 @@ impl Heights {
     /// When there are not two rows of equal length of two at least, or a number is not finite or a spacing not positive.
     pub fn new(heights: &[Vec<f64>], spacing: [f64; 2]) -> Result<Self, String> {
         let count = [heights.len(), heights.first().map_or(0, Vec::len)];
-        if count.iter().any(|n| *n < 2) || heights.iter().any(|row| row.len() != count[1]) {
-            return Err("heights are two rows at least, of the same length, two at least".into());
+        if count.iter().any(|n| *n < 2) {
+            return Err("it needs two rows of two heights at least".into());
+        }
+        if let Some(k) = heights.iter().position(|row| row.len() != count[1]) {
+            let (row, length, first) = (k + 1, heights[k].len(), count[1]);
+            return Err(format!(
+                "row {row} of its heights has {length} of them, the first row has {first}"
+            ));
         }
         let all: Vec<f64> = heights.iter().flatten().copied().collect();
         if let Some(bad) = all.iter().find(|z| !z.is_finite()) {
@@ -642,8 +648,8 @@ mod tests {
         short[1].pop();
         for (heights, spacing, words) in [
             (&hole, SPACING, "NaN"),
-            (&short, SPACING, "same length"),
-            (&vec![vec![0.0; 3]], SPACING, "two rows"),
+            (&short, SPACING, "row 2 of its heights has 2 of them"),
+            (&vec![vec![0.0; 3]], SPACING, "two rows of two"),
             (&flat, [0.0, 1.0], "spacing"),
         ] {
             let e = Heights::new(heights, spacing).expect_err("refused");

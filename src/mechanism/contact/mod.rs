@@ -324,6 +324,28 @@ impl Mechanism {
         (poses, motion)
     }
 
+    /// Leaves out contacts of bodies that joints keep from moving against each other: a force there would move nothing.
+    pub(super) fn leave_out_still(&mut self) {
+        let (poses, motion) = self.generic_motion();
+        let twist = |body: Option<usize>| {
+            body.map_or_else(Default::default, |b| {
+                let (v, spin) = (motion[b].0, poses[b].r * motion[b].1);
+                (v - spin.cross(&poses[b].x), spin)
+            })
+        };
+        let moves = |c: &Contact| {
+            let [(v, spin), (u, turn)]: [(Vec3, Vec3); 2] = [c.parent, Some(c.child)].map(twist);
+            (u - v).amax() >= IN_PLANE || (turn - spin).amax() >= IN_PLANE
+        };
+        let (moving, still) = std::mem::take(&mut self.contacts)
+            .into_iter()
+            .partition::<Vec<_>, _>(moves);
+        self.contacts = moving;
+        let pairs = still.iter().filter_map(|c| c.pair.between());
+        self.excluded
+            .extend(pairs.map(|((a, b), _)| [a.min(b), a.max(b)]));
+    }
+
     /// Notes in which plane the bodies of contacts stay, if they do, and which of them do not turn.
     pub(super) fn note_planes(&mut self) {
         // whatever the position and the rates, a plane mechanism stays in its plane

@@ -200,3 +200,59 @@ fn borders_hold_what_is_thrown_at_them() {
     }
     none_failed(&failed);
 }
+
+/// What stands on a floor in the plane of a side of a field, with no gap, stays.
+#[test]
+fn sides_without_a_gap_move_nothing() {
+    let shapes = [
+        "{ box = [0.2, 0.2, 0.2] }",
+        "{ hull = [[-0.1, -0.1, -0.1], [0.1, -0.1, -0.1], [0.1, 0.1, -0.1], [-0.1, 0.1, -0.1], [0.0, 0.0, 0.1]] }",
+        "{ cylinder = { radius = 0.1, length = 0.2 } }",
+        "{ sphere = 0.1 }",
+    ];
+    let ground = "[mechanism.half_spaces.floor]\n".to_owned() + &level("field", 0.0, 0.3);
+    for shape in shapes {
+        for y in [0.0, -0.5] {
+            for h in [0.001, 0.005] {
+                let from = Vec3::new(-0.1, y, 0.1);
+                let shape = shape.to_owned() + "\ninertia = [0.01, 0.01, 0.01]";
+                let still = (from, Vec3::zeros());
+                let ends = scene((-9.81, &ground), (&shape, 0.0), still, (h, 100));
+                let off = ends.iter().map(|(pose, _)| (pose.x - from).norm());
+                let off = off.fold(0.0, f64::max);
+                assert!(off < 1e-8, "{shape} {y} {h}: {off}");
+            }
+        }
+    }
+}
+
+/// What lies at rest on ridges has no velocity at the last knot, from which no step follows.
+#[test]
+fn velocities_at_the_last_knot_are_those_of_what_rests() {
+    let heights = [0.0, 0.1, 0.0, 0.1, 0.0].map(|z| vec![z; 5]);
+    let ground = format!(
+        "[mechanism.terrain.field]\nfriction = 0.5\nposition = [-0.4, -0.4, 0.0]\n\
+         shape = {{ heights = {{ heights = {heights:?}, spacing = [0.2, 0.2] }} }}\n"
+    );
+    let shapes = [
+        ("{ capsule = { radius = 0.03, length = 0.6 } }", 0.03),
+        ("{ cylinder = { radius = 0.03, length = 0.6 } }", 0.03),
+        ("{ box = [0.1, 0.1, 0.6] }", 0.05),
+    ];
+    for (shape, height) in shapes {
+        // the axis of z lies along x
+        let shape = format!("{shape}\ninertia = [0.01, 0.01, 0.01]");
+        let text = format!(
+            "time_step = 0.01\nhorizon = 0.1\n[mechanism]\n{ground}\
+             [mechanism.bodies.b]\nmass = 1.0\nfree = true\nshape = {shape}\n\
+             contacts.c = {{ friction = 0.5 }}\n\
+             [initial.b]\nposition = [0.0, 0.03, {:?}]\n\
+             orientation = {{ quaternion = [1.0, 0.0, 1.0, 0.0] }}\n",
+            0.1 + height,
+        );
+        let knots = knots(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        for (pose, velocity) in &knots {
+            assert!(velocity.norm() < 1e-6, "{shape}: {velocity} at {}", pose.x);
+        }
+    }
+}
