@@ -34,8 +34,8 @@ const MOVES: usize = 10;
 const ROUNDS: usize = 30;
 
 /// Gap up to which bodies count as touching where a read-out holds them, m, and places between two bodies that it looks for at most.
-const FOUND: f64 = 1e-6;
-const TOUCHING: usize = 4;
+const TOUCHES: f64 = 1e-6;
+const PLACES: usize = 4;
 
 /// What a step holds again.
 #[derive(Clone, Copy, Debug)]
@@ -97,24 +97,33 @@ impl Layout {
         }
     }
 
-    /// Holds bodies at a knot that touch where nothing was found that they would overlap in the step from there.
+    /// Holds bodies at a knot that touch where nothing was found that they would overlap in the step from there. What bounces is held by its
+    /// blow.
     fn hold_touching(&self, w: &View, elements: &mut [Element], floor: f64) {
         for rim in &self.rims {
-            if rim.iter().any(|i| elements[*i].here.gap.abs() < FOUND) {
+            let first = rim.first().and_then(|i| self.slots[*i].contact(w));
+            let Some(pair) = first.filter(|c| w.model.restitution(c) == 0.0) else {
+                continue;
+            };
+            let touches = |e: &Element| e.here.gap.abs() < TOUCHES;
+            if rim.iter().any(|i| touches(&elements[*i])) {
                 continue;
             }
-            for _ in 0..TOUCHING {
-                // in place of what is farthest away
-                let gap = |i: &usize| elements[*i].here.gap;
-                let farthest = rim.iter().max_by(|i, k| gap(i).total_cmp(&gap(k)));
-                let place = farthest.and_then(|i| Some((*i, self.slots[*i].contact(w)?)));
+            let free = rim.iter().filter(|i| elements[**i].held == Meeting::Apart);
+            let free: [Option<usize>; PLACES] = {
+                let mut free = free.copied();
+                std::array::from_fn(|_| free.next())
+            };
+            for place in free.into_iter().flatten() {
                 let held = rim.iter().map(|i| elements[*i].held);
-                let found =
-                    place.and_then(|(i, c)| Some((i, c, w.model.touching(c, held, w.poses)?)));
-                let Some((i, contact, found)) = found else {
+                let found = w.model.touching(pair, held, w.poses);
+                let (Some(found), Some(own)) = (found, self.slots[place].contact(w)) else {
                     break;
                 };
-                elements[i].set_meeting(w, contact, found, floor);
+                if w.model.touch_of(own, &found, w.poses).gap < -TOUCHES {
+                    break;
+                }
+                elements[place].set_meeting(w, own, found, floor);
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum TerrainShape {
     Box([f64; 3]),
     /// The convex hull of points, m.
     Hull(Hull),
-    /// A block of ground over a grid, with two triangles on top of a cell, which is cut from its corner with the least x and y to the
+    /// A block of ground over a grid, with two triangles on top of each cell, which is cut from its corner with the least x and y to the
     /// opposite one. Its border has vertical walls.
     Heights {
         /// Height at `x = i spacing[0]`, `y = j spacing[1]`: the `j`-th of the `i`-th row, m.

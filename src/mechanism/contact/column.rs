@@ -143,6 +143,11 @@ impl Heights {
             _ => return true,
         };
         let (at, p) = (self.indices(corner), self.vertex(corner));
+        // edges of walls are long: what lies along an edge says nothing of its normals
+        let edge = match part {
+            Part::Edge(k) => self.line(Feature::of(k)).1,
+            _ => None,
+        };
         let falls = |[a, b]: &[isize; 2]| {
             let moved = |k: usize, by: isize| {
                 let i = at[k].checked_add_signed(by)?;
@@ -151,7 +156,10 @@ impl Heights {
             let (Some(i), Some(j)) = (moved(0, *a), moved(1, *b)) else {
                 return true;
             };
-            let along = self.corner(i, j) - p;
+            let mut along = self.corner(i, j) - p;
+            if let Some(u) = edge {
+                along -= u * u.dot(&along);
+            }
             n.dot(&along) <= LEANS * along.norm()
         };
         n.z > -LEANS && beside.iter().all(falls)

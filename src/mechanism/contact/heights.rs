@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const FACETS: usize = 3;
 
 /// Heights over a grid, collider frame: two triangles a cell, cut from the corner with the least x and y to the opposite
-/// one. Around its border are walls, cells of their own, which go down farther than bodies fall.
+/// one. Around its border are walls, cells of their own, which go down a thousand times as far as the grid is long and wide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heights {
     /// At `(i, j)`, in the order of `i`, then `j`, m. The first and the last of each are the foot of a wall.
@@ -86,7 +86,7 @@ impl Heights {
         }
     }
 
-    /// The same the other way around: how many cells are before a place.
+    /// The inverse of `place`: the coordinate in cells.
     fn cells_before(&self, axis: usize, x: f64) -> f64 {
         let length = self.length(axis);
         let beyond = x - x.clamp(0.0, length);
@@ -129,9 +129,9 @@ impl Heights {
         [triangle(wall, is_upper), triangle(ground, !is_upper)]
     }
 
-    /// Where a way comes in from beside the field, and the wall that it goes through there, unless it comes in above the border. What is at the
-    /// height of the ground as it begins comes from a neighbor that is flush with it, and goes through no wall. What is less far within a
-    /// side than below the ground is beside the field, too.
+    /// Where a way crosses the border inward first, and the wall that it goes through there, if it is below the border. What begins at the height
+    /// of the ground and goes on about level comes from a neighbor that is flush with the field, and goes through no wall. A place that is
+    /// less far within a side than below the ground counts as beside the field.
     pub(super) fn entry(&self, [from, to]: [&Vec3; 2]) -> Option<(Vec3, Option<usize>)> {
         let depth = self
             .triangle_below(from)
@@ -139,8 +139,9 @@ impl Heights {
         let sides = self.sides().into_iter().enumerate();
         let entries = sides.filter_map(|(side, (n, reach))| {
             let out = n.dot(from) - reach;
-            let share = if out > 0.0 {
-                -out / n.dot(&(to - from))
+            let inward = -n.dot(&(to - from));
+            let share = if out > 0.0 && inward > 0.0 {
+                (out / inward).min(1.0)
             } else {
                 0.0
             };
@@ -150,8 +151,10 @@ impl Heights {
             entries.max_by(|a, b| a.1.total_cmp(&b.1).then(a.2.total_cmp(&b.2)))?;
         let entry = from + (to - from) * share;
         let [wall, ground] = self.at_border(side, &entry);
-        let is_flush = self.above_plane(ground, from).abs() < FLUSH;
-        let is_below = self.above_plane(ground, &entry) < -FLUSH;
+        let depth = -self.above_plane(ground, &entry);
+        let is_level = depth < LEVEL * (to - from).norm();
+        let is_flush = is_level && self.above_plane(ground, from).abs() < FLUSH;
+        let is_below = depth > FLUSH;
         Some((entry, (is_below && !is_flush).then_some(wall)))
     }
 
@@ -523,6 +526,9 @@ impl Heights {
 /// Width of a wall, part of the grid's length across it, and depth of all walls, of the grid's length and width: they lean by 1e-12.
 const WALL: f64 = 1e-9;
 const DEEP: f64 = 1e3;
+
+/// Sine of the angle below which a way is about level: what slides over a flush border and is not held there for a step falls by less.
+const LEVEL: f64 = 0.5;
 
 /// Part of the grid's spacing by which a neighbor rises at least to be one that does.
 const RISES: f64 = 1e-9;

@@ -80,9 +80,10 @@ pub(super) fn seams(
         Surface::Heights(field) => field.reach(),
         _ => cylinder::reach(c),
     };
+    let reaches: Vec<f64> = colliders.iter().map(reach).collect();
     let of = |(i, c): (usize, &Collider)| {
         let near = |(k, other): &(usize, &Collider)| {
-            let far = (other.position - c.position).norm() - reach(c) - reach(other);
+            let far = (other.position - c.position).norm() - reaches[i] - reaches[*k];
             *k != i
                 && other.body == c.body
                 && !solids[*k].is_empty()

@@ -604,7 +604,7 @@ impl<'a> Unheld<'a> {
             for vertex in field.corner_numbers(triangle) {
                 let at = field.shape(other, Part::Vertex(vertex)).at;
                 let p = self.local(side, &pose.point(&at));
-                if p.xy().norm() <= own.surface.radius() && p.z.abs() <= half(own) {
+                if p.xy().norm() <= own.surface.radius() && p.z.abs() <= half(own) + self.closer {
                     let end = Part::End(p.z > 0.0);
                     self.consider(Meeting::Parts([Part::Vertex(vertex), end]));
                 }
@@ -615,7 +615,7 @@ impl<'a> Unheld<'a> {
         };
         for vertex in 0..solid.of.points.len() {
             let p = self.local(side, &pose.point(&solid.vertex(vertex)));
-            if p.xy().norm() > own.surface.radius() || p.z.abs() > half(own) {
+            if p.xy().norm() > own.surface.radius() || p.z.abs() > half(own) + self.closer {
                 continue;
             }
             if let Some(face) = face(own, Part::End(p.z > 0.0)) {

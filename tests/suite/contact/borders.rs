@@ -9,20 +9,25 @@ use least_action::spatial::{Pose, Vec3};
 fn scene(
     (gravity, ground): (f64, &str),
     (shape, restitution): (&str, f64),
-    (position, velocity): (Vec3, Vec3),
+    (position, turn, velocity): (Vec3, [f64; 4], Vec3),
     (h, steps): (f64, usize),
 ) -> Vec<(Pose, Vec3)> {
     let text = format!(
         "time_step = {h:?}\nhorizon = {:?}\n[mechanism]\ngravity = [0.0, 0.0, {gravity:?}]\n{ground}\
          [mechanism.bodies.b]\nmass = 1.0\nfree = true\nshape = {shape}\n\
          contacts.c = {{ friction = 0.0, restitution = {restitution:?} }}\n\
-         [initial.b]\nposition = {:?}\nvelocity = {:?}\n",
+         [initial.b]\nposition = {:?}\nvelocity = {:?}\n\
+         orientation = {{ quaternion = {turn:?} }}\n",
         h * steps as f64,
         position.as_slice(),
         velocity.as_slice(),
     );
     knots(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
+
+/// Not turned, and with the axis of z along x.
+const UPRIGHT: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
+const LYING: [f64; 4] = [1.0, 0.0, 1.0, 0.0];
 
 /// Level ground at a height, of 4 by 4 cells of 20 cm, from a place on: its text.
 fn level(name: &str, x: f64, height: f64) -> String {
@@ -50,7 +55,12 @@ fn sides_stop_what_comes() {
                     let (from, steps) = (Vec3::new(half + 0.05, 0.03, -0.7), (0.4 / h) as usize);
                     let v = Vec3::x() * -speed;
                     let ground = level("field", -0.8, 0.0);
-                    let ends = scene((0.0, &ground), (shape, restitution), (from, v), (h, steps));
+                    let ends = scene(
+                        (0.0, &ground),
+                        (shape, restitution),
+                        (from, UPRIGHT, v),
+                        (h, steps),
+                    );
                     let (pose, velocity) = &ends[steps];
                     let off = velocity.x - restitution * speed;
                     let nearest = ends.iter().map(|(p, _)| p.x.x - half);
@@ -68,6 +78,31 @@ fn sides_stop_what_comes() {
     none_failed(&failed);
 }
 
+/// Without friction, what hits a side of many cells keeps its velocity along it, however it is turned.
+#[test]
+fn sides_of_many_cells_are_planes() {
+    let heights = vec![vec![0.0; 41]; 2];
+    let ground = format!(
+        "[mechanism.terrain.field]\nfriction = 0.0\nposition = [-0.5, -1.0, 0.0]\n\
+         shape = {{ heights = {{ heights = {heights:?}, spacing = [0.5, 0.05] }} }}\n"
+    );
+    let s = &mut Source::new(5);
+    for _ in 0..8 {
+        for shape in [
+            "{ box = [0.2, 0.3, 0.1] }",
+            "{ cylinder = { radius = 0.1, length = 0.2 } }",
+            "{ capsule = { radius = 0.05, length = 0.3 } }",
+        ] {
+            let turn = nalgebra::UnitQuaternion::new(Vec3::from(s.array3()) * 3.0);
+            let turn = [turn.w, turn.i, turn.j, turn.k];
+            let (from, v) = (Vec3::new(0.22, 0.013, -1.0), Vec3::new(-1.0, 0.5, 0.2));
+            let ends = scene((0.0, &ground), (shape, 0.0), (from, turn, v), (0.005, 60));
+            let off = (ends[60].1 - v).yz().norm();
+            assert!(off < 1e-5, "{shape} {turn:?}: {off}");
+        }
+    }
+}
+
 /// A ball that meets a vertical edge of the field goes on along the tangent: the normal is that from the edge to its center.
 #[test]
 fn vertical_edges_are_round_for_balls() {
@@ -80,7 +115,7 @@ fn vertical_edges_are_round_for_balls() {
         let ends = scene(
             (0.0, &ground),
             ("{ sphere = 0.1 }", 0.0),
-            (from, v),
+            (from, UPRIGHT, v),
             (h, 40),
         );
         let expected = v + Vec3::new(out, along, 0.0) * (speed * out);
@@ -105,22 +140,30 @@ fn flush_borders_stop_nothing() {
         slab.to_owned() + &level("field", 0.0, 0.0),
     ];
     let shapes = [
-        ("{ sphere = 0.1 }", 0.1),
-        ("{ capsule = { radius = 0.05, length = 0.3 } }", 0.2),
-        ("{ box = [0.2, 0.3, 0.1] }", 0.05),
-        ("{ cylinder = { radius = 0.1, length = 0.06 } }", 0.03),
+        ("{ sphere = 0.1 }", 0.1, UPRIGHT),
+        ("{ capsule = { radius = 0.05, length = 0.3 } }", 0.05, LYING),
+        ("{ box = [0.2, 0.3, 0.1] }", 0.05, UPRIGHT),
+        (
+            "{ cylinder = { radius = 0.1, length = 0.06 } }",
+            0.03,
+            UPRIGHT,
+        ),
     ];
     let mut failed = vec![];
     for (k, ground) in fields.iter().enumerate() {
-        for (shape, height) in shapes {
+        for (shape, height, turn) in shapes {
             for (speed, h) in [(1.0, 0.01), (-1.0, 0.01), (0.7, 0.005), (-3.0, 0.002)] {
                 let from = Vec3::new(-0.3_f64.copysign(speed), 0.013, height);
                 let steps = (0.6 / (speed.abs() * h)) as usize;
                 let v = Vec3::x() * speed;
-                let ends = scene((-9.81, ground), (shape, 0.0), (from, v), (h, steps));
+                let ends = scene((-9.81, ground), (shape, 0.0), (from, turn, v), (h, steps));
                 let off = (ends[steps].0.x - from - v * (h * steps as f64)).norm();
                 // corners and rims that stop exactly in the plane of a wall are pushed by the softness of its contact
-                let may = if height < 0.1 { 1e-5 } else { 1e-6 };
+                let may = if turn == UPRIGHT && height < 0.1 {
+                    1e-5
+                } else {
+                    1e-6
+                };
                 if off > may {
                     failed.push(format!("{k} {shape} {speed} {h}: {off} m"));
                 }
@@ -217,7 +260,7 @@ fn sides_without_a_gap_move_nothing() {
             for h in [0.001, 0.005] {
                 let from = Vec3::new(-0.1, y, 0.1);
                 let shape = shape.to_owned() + "\ninertia = [0.01, 0.01, 0.01]";
-                let still = (from, Vec3::zeros());
+                let still = (from, UPRIGHT, Vec3::zeros());
                 let ends = scene((-9.81, &ground), (&shape, 0.0), still, (h, 100));
                 let off = ends.iter().map(|(pose, _)| (pose.x - from).norm());
                 let off = off.fold(0.0, f64::max);
@@ -235,20 +278,38 @@ fn velocities_at_the_last_knot_are_those_of_what_rests() {
         "[mechanism.terrain.field]\nfriction = 0.5\nposition = [-0.4, -0.4, 0.0]\n\
          shape = {{ heights = {{ heights = {heights:?}, spacing = [0.2, 0.2] }} }}\n"
     );
+    let post = "[mechanism.terrain.post]\nfriction = 0.5\nposition = [-0.02, 0.01, 0.1]\n\
+                shape = { heights = { heights = [[0.0, 0.0], [0.0, 0.0]], spacing = [0.04, 0.04] } }\n";
     let shapes = [
-        ("{ capsule = { radius = 0.03, length = 0.6 } }", 0.03),
-        ("{ cylinder = { radius = 0.03, length = 0.6 } }", 0.03),
-        ("{ box = [0.1, 0.1, 0.6] }", 0.05),
+        (
+            &ground[..],
+            LYING,
+            "{ capsule = { radius = 0.03, length = 0.6 } }",
+            0.03,
+        ),
+        (
+            &ground,
+            LYING,
+            "{ cylinder = { radius = 0.03, length = 0.6 } }",
+            0.03,
+        ),
+        (&ground, LYING, "{ box = [0.1, 0.1, 0.6] }", 0.05),
+        (
+            post,
+            UPRIGHT,
+            "{ cylinder = { radius = 0.1, length = 0.1 } }",
+            0.05,
+        ),
+        (post, UPRIGHT, "{ box = [0.2, 0.2, 0.1] }", 0.05),
     ];
-    for (shape, height) in shapes {
-        // the axis of z lies along x
+    for (ground, turn, shape, height) in shapes {
         let shape = format!("{shape}\ninertia = [0.01, 0.01, 0.01]");
         let text = format!(
             "time_step = 0.01\nhorizon = 0.1\n[mechanism]\n{ground}\
              [mechanism.bodies.b]\nmass = 1.0\nfree = true\nshape = {shape}\n\
              contacts.c = {{ friction = 0.5 }}\n\
              [initial.b]\nposition = [0.0, 0.03, {:?}]\n\
-             orientation = {{ quaternion = [1.0, 0.0, 1.0, 0.0] }}\n",
+             orientation = {{ quaternion = {turn:?} }}\n",
             0.1 + height,
         );
         let knots = knots(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

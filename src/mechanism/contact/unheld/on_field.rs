@@ -1,4 +1,4 @@
-//! The same of a body and a height field: of its columns, each a triangle with all that is below it ([`column`](super::super::column)).
+//! What holds a body that overlaps a height field, of its columns, each a triangle with all that is below it ([`column`](super::super::column)).
 
 use super::super::heights::Heights;
 use super::super::meeting::{Meeting, Part, SLOTS};
@@ -182,7 +182,7 @@ impl<'a> Unheld<'a> {
 
     /// The side of a capsule on a column, and the normals of the column and of the capsule's ends.
     pub(super) fn consider_capsule(&mut self, field: &Heights, triangle: usize) {
-        let face = field.nearest_on_plane(triangle, &Vec3::zeros()).normal;
+        let face = Heights::normal(&field.corners(triangle));
         let ends = self.ends_of_capsule();
         let ends = ends.map(|y| field.nearest_on_triangle(triangle, &y).normal);
         for n in ends.into_iter().chain([face]) {
