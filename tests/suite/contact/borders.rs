@@ -264,7 +264,8 @@ fn sides_without_a_gap_move_nothing() {
                 let ends = scene((-9.81, &ground), (&shape, 0.0), still, (h, 100));
                 let off = ends.iter().map(|(pose, _)| (pose.x - from).norm());
                 let off = off.fold(0.0, f64::max);
-                assert!(off < 1e-5, "{shape} {y} {h}: {off}");
+                // the softness of the contact pushes at 2e-5 m/s
+                assert!(off < 1e-4, "{shape} {y} {h}: {off}");
             }
         }
     }
