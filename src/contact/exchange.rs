@@ -33,9 +33,11 @@ const MOVES: usize = 10;
 /// of a turn 12 of them lead to the spacing of stored angles.
 const ROUNDS: usize = 30;
 
-/// Gap up to which bodies count as touching where a read-out holds them, m, and places between two bodies that it looks for at most.
+/// Gap up to which bodies count as touching where a read-out holds them, m, distance up to which two parts that touch make one place, m, and
+/// parts that it looks at at most.
 const TOUCHES: f64 = 1e-6;
-const PLACES: usize = 4;
+const NEARBY: f64 = 1e-4;
+const PLACES: usize = 8;
 
 /// What a step holds again.
 #[derive(Clone, Copy, Debug)]
@@ -109,21 +111,30 @@ impl Layout {
             if rim.iter().any(|i| touches(&elements[*i])) {
                 continue;
             }
-            let free = rim.iter().filter(|i| elements[**i].held == Meeting::Apart);
-            let free: [Option<usize>; PLACES] = {
-                let mut free = free.copied();
-                std::array::from_fn(|_| free.next())
-            };
-            for place in free.into_iter().flatten() {
-                let held = rim.iter().map(|i| elements[*i].held);
+            let mut known = [Meeting::Apart; PLACES];
+            for k in 0..PLACES {
+                let held = known
+                    .into_iter()
+                    .chain(rim.iter().map(|i| elements[*i].held));
+                let held = held.filter(|held| *held != Meeting::Apart);
                 let found = w.model.touching(pair, held, w.poses);
-                let (Some(found), Some(own)) = (found, self.slots[place].contact(w)) else {
+                let free = rim.iter().find(|i| elements[**i].held == Meeting::Apart);
+                let (Some(found), Some(place)) = (found, free) else {
                     break;
                 };
-                if w.model.touch_of(own, &found, w.poses).gap < -TOUCHES {
-                    break;
+                known[k] = found;
+                let touch = w.model.touch_of(pair, &found, w.poses);
+                let is_near = |i: &usize| {
+                    let e = &elements[*i];
+                    e.held != Meeting::Apart && (e.here.point - touch.point).norm() < NEARBY
+                };
+                // one of several parts that meet at a place is enough
+                if touch.gap > -TOUCHES
+                    && !rim.iter().any(is_near)
+                    && let Some(own) = self.slots[*place].contact(w)
+                {
+                    elements[*place].set_meeting(w, own, found, floor);
                 }
-                elements[place].set_meeting(w, own, found, floor);
             }
         }
     }
