@@ -11,8 +11,8 @@ use super::crossing::{Crossing, Line};
 use super::meeting::Meeting;
 use super::nearest::{Ball, On};
 use super::polytope::Solid;
-use super::{Collider, ball};
-use crate::spatial::Pose;
+use super::{Collider, Touch, ball};
+use crate::spatial::{Pose, Vec3};
 
 /// Edges that may carry a capsule: two cross a face it lies on, and where it lies above a corner another two are as near.
 const EDGES: usize = 4;
@@ -83,29 +83,41 @@ impl Roles<'_> {
         nearest.map(|(slot, _)| slot)
     }
 
-    fn gap(&self, slot: &Slot) -> f64 {
+    fn touch(&self, slot: &Slot) -> Touch {
         match slot {
-            Slot::Crossing(c) => c.touch((self.poses[0], self.poses[1])).gap,
-            Slot::Ring(r) => r.touch().gap,
+            Slot::Crossing(c) => c.touch((self.poses[0], self.poses[1])),
+            Slot::Ring(r) => r.touch(),
             Slot::Ball { side, ball, on } => {
                 let other = 1 - side;
                 let on = (self.of[other], *on);
-                ball::touch(ball, on, self.poses[*side], self.poses[other]).gap
+                ball::touch(ball, on, self.poses[*side], self.poses[other])
             }
         }
+    }
+
+    /// Is a place of the world at a part of an edge that is closed?
+    fn is_closed(&self, solid: &Solid, edge: usize, place: &Vec3) -> bool {
+        let (c, pose) = (self.of[self.other()], self.poses[self.other()]);
+        let body = pose.r.tr_mul(&(place - pose.x));
+        let y = c.orientation.tr_mul(&(body - c.position));
+        let mut seams = solid.seams.iter().filter(|seam| seam.edge == edge);
+        seams.any(|seam| seam.is_at(solid, &y))
     }
 
     /// The edges nearest to the capsule.
     pub fn search(&self, solid: &Solid, length: f64) -> [Meeting; EDGES] {
         let mut found = [(Meeting::Apart, f64::INFINITY); EDGES];
         for edge in 0..solid.of.edges.len() {
-            if solid.seams.iter().any(|seam| seam.edge == edge) || solid.buried.contains(&edge) {
+            if solid.buried.contains(&edge) {
                 continue;
             }
             let Some(slot) = self.slot(solid, edge, length) else {
                 continue;
             };
-            let gap = self.gap(&slot);
+            let Touch { gap, point, .. } = self.touch(&slot);
+            if self.is_closed(solid, edge, &point) {
+                continue;
+            }
             // sorted by gaps
             if let Some(at) = found.iter().position(|(_, other)| gap < *other) {
                 found[at..].rotate_right(1);

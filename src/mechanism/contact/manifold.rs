@@ -71,6 +71,16 @@ fn apart_by(a: &Solid, b: &Solid, at: &Relative, face: usize) -> f64 {
     Plane::new(a, at, face).apart(b).0
 }
 
+/// From where to where a solid reaches along a direction of the other's frame.
+fn reach_of<'a>(b: &'a Solid, at: &'a Relative) -> impl Fn(&Vec3) -> [f64; 2] + 'a {
+    |u| {
+        let heights = (0..b.of.points.len()).map(|v| u.dot(&placed(b, at, v)));
+        heights.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], h| {
+            [low.min(h), high.max(h)]
+        })
+    }
+}
+
 /// The face of `a` farthest from `b`, and how far, of those that are not closed. Not all vertices of `b` are compared with a face
 /// below which one is that is known to be low.
 fn separating_face(a: &Solid, b: &Solid, at: &Relative, closed: (Closed, Closed)) -> (usize, f64) {
@@ -321,8 +331,18 @@ pub(super) fn search(
     let (mut here, mut at) = (relative(a, b, now), relative(a, b, ahead));
     let (mut from_here, mut back) = (inverse(&here), inverse(&at));
     let closed = (
-        Closed::new(a, size, |face| apart_by(a, b, &here, face)),
-        Closed::new(b, size, |face| apart_by(b, a, &from_here, face)),
+        Closed::new(
+            a,
+            size,
+            |face| apart_by(a, b, &here, face),
+            reach_of(b, &here),
+        ),
+        Closed::new(
+            b,
+            size,
+            |face| apart_by(b, a, &from_here, face),
+            reach_of(a, &from_here),
+        ),
     );
     let (mut swapped, mut face) = separating(a, b, (&here, &from_here), closed);
     if below(a, b, (swapped, face), (&at, &back)) > TOUCHING

@@ -30,14 +30,24 @@ const SUNK: f64 = 0.1;
 /// What of the solid's size decides between vertices at the same height.
 const LEVEL: f64 = 1e-9;
 
-/// An edge of a polytope that a neighbor closes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An edge of a polytope, or a part of it, that a neighbor closes.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seam {
     pub edge: usize,
+    /// From where to where along the edge, from its first end, m; infinite where it is closed up to an end.
+    pub part: [f64; 2],
     /// The face that the neighbor goes on.
     pub over: usize,
     /// The other face at the edge.
     pub side: usize,
+}
+
+impl Seam {
+    /// Is a place of the collider's frame, seen across the edge, at the part that is closed?
+    pub(super) fn is_at(&self, s: &Solid, y: &Vec3) -> bool {
+        let (end, along, _) = s.local_edge(self.edge);
+        (self.part[0]..=self.part[1]).contains(&along.dot(&(y - end)))
+    }
 }
 
 /// What is solid below planes: their outward normals and heights.
@@ -114,13 +124,20 @@ fn of_solid(s: &Solid, others: &[&[(Vec3, f64)]]) -> (Vec<Seam>, Vec<usize>) {
             let out = (out - up * up.dot(&out)).normalize();
             let along = |by: Vec3| e.ends.map(|v| s.vertex(v) + by);
             // nothing reaches a face that is within a neighbor
-            if !covers(along(out * GAP), others) {
-                continue;
-            }
-            within += 1;
-            if !covers(along((up - out) * GAP), others) {
-                found.push(Seam { edge, over, side });
-            }
+            let closed = covered(along(out * GAP), others);
+            let above = covered(along((up - out) * GAP), others);
+            within += usize::from(closed.contains(&ALL));
+            let apart = |p: &[f64; 2], q: &[f64; 2]| p[1] <= q[0] || q[1] <= p[0];
+            let open = closed
+                .into_iter()
+                .filter(|p| above.iter().all(|q| apart(p, q)));
+            let (_, _, length) = s.local_edge(edge);
+            found.extend(open.map(|shares| Seam {
+                edge,
+                part: shares.map(|share| share * length),
+                over,
+                side,
+            }));
         }
         if within == 2 {
             buried.push(edge);
@@ -129,21 +146,33 @@ fn of_solid(s: &Solid, others: &[&[(Vec3, f64)]]) -> (Vec<Seam>, Vec<usize>) {
     (found, buried)
 }
 
-/// Is a segment within the solids, but for gaps?
-fn covers([p, q]: [Vec3; 2], others: &[&[(Vec3, f64)]]) -> bool {
+/// All of a segment, as shares of it.
+const ALL: [f64; 2] = [f64::NEG_INFINITY, f64::INFINITY];
+
+/// The parts of a segment that are within the solids, but for gaps, as shares of it; infinite up to its ends.
+fn covered([p, q]: [Vec3; 2], others: &[&[(Vec3, f64)]]) -> Vec<[f64; 2]> {
     let mut parts: Vec<(f64, f64)> = (others.iter())
         .filter_map(|planes| inside((p, q), planes))
         .collect();
     parts.sort_by(|a, b| a.0.total_cmp(&b.0));
     // neighbors may have gaps between each other, too
     let slack = 2.0 * GAP / (q - p).norm();
-    let covered = parts.iter().fold(
-        0.0,
-        |to: f64, (a, b)| {
-            if *a <= to + slack { to.max(*b) } else { to }
-        },
-    );
-    !parts.is_empty() && covered >= 1.0 - slack
+    let mut merged: Vec<[f64; 2]> = vec![];
+    for (from, to) in parts {
+        match merged.last_mut() {
+            Some(last) if from <= last[1] + slack => last[1] = last[1].max(to),
+            _ => merged.push([from, to]),
+        }
+    }
+    for [from, to] in &mut merged {
+        if *from <= slack {
+            *from = f64::NEG_INFINITY;
+        }
+        if *to >= 1.0 - slack {
+            *to = f64::INFINITY;
+        }
+    }
+    merged
 }
 
 /// The shares of a segment between which it is below all planes.
@@ -168,12 +197,23 @@ fn inside((p, q): (Vec3, Vec3), planes: &[(Vec3, f64)]) -> Option<(f64, f64)> {
 pub(super) struct Closed(u64);
 
 impl Closed {
-    /// Those of a solid beside faces that keep the other solid away by `apart`, where `size` is the reach of the smaller solid.
+    /// Those of a solid beside faces that keep the other solid away by `apart`, where `size` is the reach of the smaller solid, and the other
+    /// one reaches from where to where along a direction of the first one's frame.
     #[inline]
-    pub fn new(s: &Solid, size: f64, apart: impl Fn(usize) -> f64) -> Self {
+    pub fn new(
+        s: &Solid,
+        size: f64,
+        apart: impl Fn(usize) -> f64,
+        reach: impl Fn(&Vec3) -> [f64; 2],
+    ) -> Self {
         let mut bits = 0;
         for seam in s.seams {
-            if seam.side < 64 && apart(seam.over) >= -SUNK * size {
+            let is_beside = || {
+                let (end, along, _) = s.local_edge(seam.edge);
+                let [from, to] = reach(&along).map(|at| at - along.dot(&end));
+                seam.part == ALL || seam.part[0] - GAP <= from && to <= seam.part[1] + GAP
+            };
+            if seam.side < 64 && apart(seam.over) >= -SUNK * size && is_beside() {
                 bits |= 1 << seam.side;
             }
         }
@@ -216,7 +256,14 @@ pub(super) fn is_closed(of: (&Collider, &Collider), poses: (&Pose, &Pose), n: &V
             let out = pose.r * s.orientation * s.of.faces[face].normal;
             cylinder::apart(of, poses, &(out * sign))
         };
-        let closed = Closed::new(&s, size, above);
+        let (other, place) = ([of.0, of.1][1 - side], poses_of[1 - side]);
+        let reach = |u: &Vec3| {
+            let n = pose.r * c.orientation * u;
+            let origin = n.dot(&pose.point(&c.position));
+            let [up, down] = [n, -n].map(|n| cylinder::support(other, place, &n));
+            [-down - origin, up - origin]
+        };
+        let closed = Closed::new(&s, size, above, reach);
         closed.blocks(&s, &(s.orientation.tr_mul(&pose.r.tr_mul(n)) * sign))
     })
 }
@@ -274,7 +321,8 @@ fn beyond(s: &Solid, on: &Collider, over: usize, y: &Vec3) -> Option<f64> {
         let [p, q] = [k, (k + 1) % n].map(|i| s.local(face.corners[i]));
         let out = (q - p).cross(&face.normal).normalize();
         let by = out.dot(&(y - p));
-        let is_seam = |seam: &Seam| seam.over == over && seam.edge == face.edges[k];
+        let is_seam =
+            |seam: &Seam| seam.over == over && seam.edge == face.edges[k] && seam.is_at(s, y);
         if by > 0.0 && !on.seams.iter().any(is_seam) {
             return None;
         }

@@ -28,6 +28,15 @@ fn slabs(gap: f64, higher: f64, thicker: f64) -> String {
     )
 }
 
+/// Two slabs of different widths, the second shifted sideways.
+fn unequal(widths: [f64; 2], shift: f64) -> String {
+    let slab = |name, x, y, width: f64| {
+        let shape = format!("{{ box = [2.0, {width:?}, 0.2] }}");
+        terrain(name, &shape, [x, y, -0.1], 0.0)
+    };
+    slab("a", -1.0, 0.0, widths[0]) + &slab("b", 1.0, shift, widths[1])
+}
+
 fn tiles(gap: f64) -> String {
     let place = |i: i32, along: f64| f64::from(i) * (0.3 + gap) + along;
     let of = |(i, k): (i32, i32)| {
@@ -48,6 +57,9 @@ fn floors() -> Vec<(&'static str, String)> {
         ("higher by 1e-6 m", slabs(0.0, 1e-6, 0.0)),
         ("apart by 1e-6 m", slabs(1e-6, 0.0, 0.0)),
         ("thicker", slabs(0.0, 0.0, 0.1)),
+        ("narrow before wide", unequal([1.0, 2.0], 0.0)),
+        ("wide before narrow", unequal([2.0, 1.0], 0.0)),
+        ("shifted", unequal([1.0, 1.0], 0.01)),
         ("tiles", tiles(0.0)),
         ("tiles with gaps", tiles(1e-3)),
         ("treads", treads.into()),
