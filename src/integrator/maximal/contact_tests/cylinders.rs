@@ -40,8 +40,8 @@ fn cylinders_fall_on_each_other() {
     assert!(all.deepest < 0.02 && all.overlaps * 40 < all.knots);
 }
 
-/// Weaker than on planes: ridges enter the sides of cylinders between their rims, 13 % of the knots have an overlap, and
-/// two falls of 20 have a step that is not solved.
+/// Weaker than on planes: with steps of fixed length less than 1 % of the knots have an overlap, and three falls of 20 have a step that is not
+/// solved.
 #[test]
 fn cylinders_fall_on_rough_ground() {
     let rough = || {
@@ -60,7 +60,7 @@ fn cylinders_fall_on_rough_ground() {
         cylinders(|m| m.terrain("ground", ground.clone()))
     };
     let all = fall(rough, 4, 20);
-    assert!(all.unsolved <= 2 && all.gained < 0.1, "{all:?}");
+    assert!(all.unsolved <= 3 && all.gained < 0.1, "{all:?}");
     // steps of fixed length: what moves far in one may overlap, and is pushed out
     assert!(
         all.deepest < 0.05 && all.overlaps * 50 < all.knots,
