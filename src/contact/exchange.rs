@@ -33,10 +33,11 @@ const MOVES: usize = 10;
 /// of a turn 12 of them lead to the spacing of stored angles.
 const ROUNDS: usize = 30;
 
-/// Gap up to which bodies count as touching where a read-out holds them, m, distance up to which two parts that touch make one place, m, and
-/// parts that it looks at at most.
+/// Gap up to which bodies count as touching where a read-out holds them, m: steps leave gaps far below it.
 const TOUCHES: f64 = 1e-6;
+/// Distance up to which two parts that touch make one place, m.
 const NEARBY: f64 = 1e-4;
+/// Parts of two bodies that a read-out compares at most: more than a body on a grid touches at a time.
 const PLACES: usize = 8;
 
 /// What a step holds again.
