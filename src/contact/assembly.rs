@@ -192,7 +192,7 @@ impl Layout {
         let near = c.near();
         c.levelled = false;
         c.idle = c.interval == 0.0;
-        (c.spent, c.begun) = (0, 0);
+        c.spent = 0;
         let floor = c.gap_floor();
         let mut search = Search::default();
         // what meets in a read-out is that of the step from there, whose impulses act on the same places

@@ -254,7 +254,6 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
             let kappa = self.step.contacts().kappa;
             let added = self.adds_energy(kappa);
-            self.step.contacts_mut().begin_solve();
             match self.solve_again() {
                 // it is better to push an overlap out over several steps than to throw the body within one
                 Ok(()) if !(may_divide || added) && self.adds_energy(kappa) => {
@@ -282,7 +281,6 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 layout.restore_places(w, elements, floor, of);
             });
             self.step.contacts_mut().spent = spent;
-            self.step.contacts_mut().begin_solve();
             solved = self.solve_path(y, warm);
             match &solved {
                 Err(error) if error.failure != StepFailure::Stopped => {}

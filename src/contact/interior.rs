@@ -182,7 +182,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn solve_from(&mut self, y: &[f64], warm: bool) -> Result<StepStats, Failed> {
         // another attempt at a step has as many
         self.step.contacts_mut().spent = 0;
-        self.step.contacts_mut().begin_solve();
         let mut solved = self.solve_path(y, warm);
         if solved.is_ok() {
             solved = if self.reads_out {
@@ -221,7 +220,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             residual,
         };
         let c = self.step.contacts();
-        if spent >= self.layout.options.max_iterations || spent - c.begun >= c.most {
+        if spent >= self.layout.options.max_iterations.min(c.most) {
             return Err(failed(StepFailure::Budget));
         }
         // ordinary steps run to their end: after a stop one still looks at what was computed

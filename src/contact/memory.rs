@@ -72,7 +72,6 @@ impl Layout {
             interval: 1.0,
             moment: Moment::Plain,
             spent: 0,
-            begun: 0,
             most: usize::MAX,
             places: vec![0.0; self.rim_points().len()],
             idle: false,
@@ -97,17 +96,12 @@ impl Memory {
         self.idle = true;
     }
 
-    /// Another solve of the same step begins.
-    pub(super) fn begin_solve(&mut self) {
-        self.begun = self.spent;
-    }
-
-    /// Limits the iterations of a solve further than its options do.
+    /// Limits the iterations of a step further than its options do.
     pub(crate) fn limit_iterations(&mut self, most: usize) {
         self.most = most;
     }
 
-    /// May the step be made in smaller parts if this solve does not lead to a good one?
+    /// May the step be made in smaller parts if no good solution of it is found?
     pub(crate) fn may_divide(&self) -> bool {
         self.most != usize::MAX
     }

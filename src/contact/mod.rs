@@ -278,9 +278,7 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
-    /// Iterations of the step before the solve at hand: a step is solved again after an exchange.
-    begun: usize,
-    /// How many that solve may have if the step can be made in another way; the limit of the options holds, too.
+    /// How many it may have if it can be made in another way; the limit of the options holds, too.
     most: usize,
     /// Numbers that say which points of rims were held, as last read.
     places: Vec<f64>,
