@@ -342,7 +342,7 @@ const UNHELD: [(&str, f64); 12] = [
     ("biped_gait", 0.5),
     ("biped_gait_space", 3.0),
     ("hopper_gait", 6.0),
-    ("hopper_gait_effort", 6.0),
+    ("hopper_gait_effort", 4.0),
     ("hopper_gait_posture", 9.0),
     ("hopper_jump", 0.5),
     ("monoped_stairs", 9.0),

@@ -82,7 +82,7 @@ fn a_hopper_climbs_two_steps() {
 }
 
 /// The same hopper where effort counts and posture hardly does: the best of twenty strides, two minutes. Seeds 0, 9 and 17 lead below
-/// the limit. It was 0.2 under `rotation = "chord"`: the stride that costs 0.19907 there costs 0.20687 if balls turn exactly, the default.
+/// the limit; with half of the noise none does, and the best costs 0.2221. It was 0.2 under `rotation = "chord"`: the stride that costs 0.19907 there costs 0.20687 if balls turn exactly, the default.
 #[test]
 #[ignore = "long"]
 fn a_hopper_finds_a_stride_with_little_effort() {
@@ -90,6 +90,7 @@ fn a_hopper_finds_a_stride_with_little_effort() {
     let options = Options {
         seed: 0,
         starts: 20,
+        noise: 0.05,
         ..model.options.direct()
     };
     let found = walk_with(&model, options);

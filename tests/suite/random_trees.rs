@@ -1,6 +1,10 @@
 //! Random trees over a floor move for a second at a time step of 0.01 s with default settings, with both integrators alike.
 
-use crate::trees::{BOTH, Outcome, Tree};
+use crate::trees::{BOTH, Outcome, STEP, Shapes, Tree};
+use least_action::integrator::Substeps;
+use least_action::mechanism::{
+    BodySpec, ContactSpec, HalfSpaceSpec, JointKind, JointSpec, MechanismBuilder, Shape,
+};
 use rayon::prelude::*;
 
 /// Deepest overlap of spheres, boxes and capsules, m.
@@ -60,7 +64,52 @@ fn sliding_that_turns_takes_few_iterations() {
     }
 }
 
-/// The goal is one failure in a thousand trees. `cargo test --release --test suite a_hundred -- --ignored --nocapture` runs this test;
+/// A heavy box that drops from a height onto a light ball and a light rod on oblique rails.
+fn rails(height: f64) -> Tree {
+    let rail = |child, axis, anchors: [[f64; 3]; 2]| {
+        let joint = JointSpec::new(JointKind::Prismatic, child).parent("box");
+        joint.axis(axis).anchors(anchors[0], anchors[1])
+    };
+    let to_ball = [[0.0, -0.01, -0.13], [-0.1, -0.03, -0.04]];
+    let to_rod = [[0.07, 0.04, 0.08], [0.09, 0.1, -0.02]];
+    let body = |mass, shape| BodySpec::new(mass).shape(shape);
+    let skin = |friction| ContactSpec::new(friction);
+    let rod = Shape::Capsule {
+        radius: 0.054,
+        length: 0.215,
+    };
+    let builder = MechanismBuilder::new()
+        .half_space("floor", HalfSpaceSpec::default())
+        .body("box", body(8.9, Shape::Box([0.26, 0.13, 0.13])).free())
+        .body(
+            "ball",
+            body(0.03, Shape::Sphere(0.14)).contact("skin", skin(0.84)),
+        )
+        .body("rod", body(0.14, rod).contact("skin", skin(0.3)))
+        .joint("to_ball", rail("ball", [0.5, 0.5, -0.71], to_ball))
+        .joint(
+            "to_rod",
+            rail("rod", [0.66, 0.26, -0.7], to_rod).damping(0.12),
+        );
+    // two rails, then the box
+    let q = vec![0.0, 0.0, 0.0, 0.0, height, 0.0, 0.0, 0.0];
+    let rates = vec![0.0; q.len()];
+    Tree { builder, q, rates }
+}
+
+/// The impact spins the box up from 10 to 40 rad/s within a step. In 13 of 40 drops a part of a step came to 47 times its energy, with either
+/// integrator: contacts took energy by the mean of the velocities, and joints gave more.
+#[test]
+fn impacts_on_rails_do_not_throw() {
+    for height in [1.54, 1.58, 1.64, 1.7, 1.76, 1.8, 1.86] {
+        for name in BOTH {
+            let o = rails(height).run_with(name, (STEP, 80), Substeps::Auto);
+            assert_eq!(fault(&o), None, "{height} m, {name}");
+        }
+    }
+}
+
+/// The goal is one failure in a thousand trees; half of them have cylinders. `cargo test --release --test suite a_hundred -- --ignored --nocapture` runs this test;
 /// `cargo run --release --example trees -- all 600 1000` runs 600 trees from seed 1000, and prints how each ended, its substeps, and the
 /// most iterations of a solve.
 #[test]
@@ -70,7 +119,8 @@ fn a_hundred_random_trees_move() {
     let all: Vec<_> = (0..count)
         .into_par_iter()
         .map(|seed| {
-            let tree = Tree::new(seed);
+            let shapes = [Shapes::Without, Shapes::WithCylinders][seed as usize % 2];
+            let tree = Tree::of(seed, shapes);
             BOTH.map(|name| tree.run(name))
         })
         .collect();
@@ -82,6 +132,7 @@ fn a_hundred_random_trees_move() {
         let most = all.iter().map(|o| o[i].stats.most_iterations).max();
         println!("{name}: {faults:#?}, {most:?} iterations at most");
         assert!(faults.is_empty(), "{name}: {faults:#?}");
+        assert!(most <= Some(MOST), "{name}: {most:?} iterations");
     }
     let differ = all
         .iter()
