@@ -91,8 +91,11 @@ fn rails(height: f64) -> Tree {
             "to_rod",
             rail("rod", [0.66, 0.26, -0.7], to_rod).damping(0.12),
         );
-    // two rails, then the box
-    let q = vec![0.0, 0.0, 0.0, 0.0, height, 0.0, 0.0, 0.0];
+    let probe = builder.build().expect("rails over a floor");
+    let ids = probe.tree_ids().into_iter();
+    let up =
+        |(joint, direction): (usize, usize)| direction == 2 && probe.joints[joint].name == "box";
+    let q: Vec<f64> = ids.map(|id| if up(id) { height } else { 0.0 }).collect();
     let rates = vec![0.0; q.len()];
     Tree { builder, q, rates }
 }
