@@ -61,11 +61,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
         let mut failed = None;
         self.kept = None;
-        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left
-        // at a start they may lead to another solution, where a light link that a contact holds has swung around
-        let mut cold = [Cold::Forces, Cold::Joints, Cold::Held].map(Some);
-        if self.begins && self.forces_throw() {
-            cold.rotate_right(1);
+        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left, or
+        // lead to another solution, in which a light link has swung around
+        let mut cold = [Cold::Joints, Cold::Forces, Cold::Held].map(Some);
+        if self.reads_out {
+            cold.swap(0, 1);
         }
         let starts = warm.then_some(None).into_iter().chain(cold);
         // a read-out begins from the step from there last

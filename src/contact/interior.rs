@@ -136,8 +136,6 @@ pub(crate) struct Solver<'a, S> {
     /// Largest residual, m/s, and iterations of one start at most.
     pub(super) tolerance: f64,
     most: usize,
-    /// Is no impulse of a step before known, as at a start?
-    pub(super) begins: bool,
     /// Are velocities at a knot read out?
     pub(super) reads_out: bool,
     /// What the point kept by the starts has reached.
@@ -152,7 +150,6 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             step,
             tolerance,
             most,
-            begins: false,
             reads_out: false,
             kept: None,
             stats: StepStats::default(),
@@ -162,8 +159,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Solves the step; `y` holds the unknowns of the step before, those of the contacts behind.
     pub(crate) fn solve(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
         let before = &y[self.layout.rows..self.layout.blows().start];
-        self.begins = before.iter().all(|v| *v == 0.0);
-        self.solve_from(y, self.layout.options.warm && !self.begins)
+        let begins = before.iter().all(|v| *v == 0.0);
+        self.solve_from(y, self.layout.options.warm && !begins)
     }
 
     /// The same of the read-out of velocities at a knot. `y` has the unknowns of the step from there, where they are known: a read-out
@@ -327,13 +324,20 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Takes out what the tolerance left of the rows, with the factors at hand: it has one sign at every step, and momentum would
     /// drift by the sum of it.
     fn polish(&mut self, flow: &Flow) {
-        if self.aim(&Aim::Held, flow.refined) <= 1.0 {
+        let reach = self.aim(&Aim::Held, flow.refined);
+        let is_finite = self.step.contacts().delta.iter().all(|d| d.is_finite());
+        if reach <= 1.0 || !is_finite {
             return;
         }
         let mut last = std::mem::take(&mut self.step.contacts_mut().last);
         last.copy_from_slice(self.step.trial());
         self.step.contacts_mut().last = last;
         self.set_along(1.0);
+        if self.outside_domain().is_some() {
+            self.set_along(0.0);
+            self.step.evaluate();
+            return;
+        }
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
             e.advance(sides, 1.0);
         }

@@ -278,7 +278,7 @@ pub(crate) struct Memory {
     moment: Moment,
     /// Iterations of the step so far.
     spent: usize,
-    /// How many it may have if it can be made in another way; the limit of the options holds, too.
+    /// Most iterations of a step that can be divided; `max_iterations` limits it, too.
     most: usize,
     /// Numbers that say which points of rims were held, as last read.
     places: Vec<f64>,

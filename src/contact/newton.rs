@@ -86,8 +86,8 @@ pub(crate) trait NewtonSystem {
     /// The unknowns have been moved: what follows from others is brought to them, not finite where it lies outside the domain.
     fn moved(&mut self) {}
 
-    /// Writes unknowns that forces alone lead to.
-    fn begin(&mut self, out: &mut [f64]);
+    /// Writes unknowns that forces alone lead to, or those of the state if they lead outside the domain; do they stay inside?
+    fn begin(&mut self, out: &mut [f64]) -> bool;
 
     /// The same where forces alone would tear joints apart: velocities that joints allow to first order, without contacts. False where
     /// [`NewtonSystem::begin`] has joints in it, or there are none.

@@ -75,7 +75,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 worse(pyramid.apart(&e.local, f, e.slip_noise), rows + i);
             }
             if e.law.gap {
+                // a gap of 2 km over an interval of 1 ms has a rounding of 5e-10 m/s
                 let r = (e.gap - e.local.s).abs();
+                let r = if r > e.noise.max(f64::EPSILON * e.local.s) || r.is_nan() {
+                    r
+                } else {
+                    0.0
+                };
                 apart = apart.max(r);
                 let stiffness = e.local.g / e.local.s;
                 stiffest = stiffest.max(stiffness);

@@ -32,7 +32,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let mut start = std::mem::take(&mut self.step.contacts_mut().last);
         let mut done = true;
         match from {
-            Cold::Forces => self.step.begin(&mut start),
+            Cold::Forces => {
+                self.step.begin(&mut start);
+            }
             Cold::Joints => {
                 done = self.step.begin_jointly(&mut start);
                 if !done {
@@ -104,18 +106,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
     }
 
-    /// Would forces alone turn a body farther than a step can?
-    pub(super) fn forces_throw(&mut self) -> bool {
-        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
-        self.step.begin(&mut start);
-        let throw = self.limit_turns(&mut start);
-        self.step.contacts_mut().last = start;
-        throw
-    }
-
-    /// Leaves a start inside the domain, as where an interval is longer than the one before; was it outside?
-    fn limit_turns(&mut self, start: &mut [f64]) -> bool {
-        let mut outside = false;
+    /// Leaves a start inside the domain, as where an interval is longer than the one before.
+    fn limit_turns(&mut self, start: &mut [f64]) {
         let view = self.step.view();
         let (bodies, h) = (view.poses.len(), view.at.h());
         for b in 0..bodies {
@@ -124,10 +116,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
             let beyond = law.beyond_start(&Vec3::from_column_slice(omega), h);
             if beyond > 1.0 {
                 omega.iter_mut().for_each(|o| *o /= beyond);
-                outside = true;
             }
         }
-        outside
     }
 
     /// A body that turns too far, if any.

@@ -81,8 +81,9 @@ fn a_hopper_climbs_two_steps() {
     assert!(found.iterations <= 300, "{}", found.iterations);
 }
 
-/// The same hopper where effort counts and posture hardly does: the best of twenty strides, two minutes. Seeds 0, 9 and 17 lead below
-/// the limit; with half of the noise none does, and the best costs 0.2221. It was 0.2 under `rotation = "chord"`: the stride that costs 0.19907 there costs 0.20687 if balls turn exactly, the default.
+/// The same hopper where effort counts and posture hardly does: the best of twenty strides, two minutes. The limit was 0.2 under
+/// `rotation = "chord"`: the stride that costs 0.19907 there costs 0.20687 if balls turn exactly, as they do by default. Guesses with half of
+/// this noise lead to 0.2221.
 #[test]
 #[ignore = "long"]
 fn a_hopper_finds_a_stride_with_little_effort() {

@@ -1,5 +1,5 @@
 //! Shipped plans, played back under their own convention by an independent integrator: a Runge-Kutta method of order 8 on the
-//! equations of motion in joint coordinates. The quadrotor's coordinates turn in space; its reference is a composition of order 6 at a
+//! equations of motion in joint coordinates; the mechanism gives the kinematics. The quadrotor's coordinates turn in space; its reference is a composition of order 6 at a
 //! tenth of the time step. The plan is off by the error of its own time step, which falls with its square.
 
 use least_action::dynamics::Step;
@@ -69,6 +69,7 @@ fn accelerations(
     (q, rates): (&DVector<f64>, &DVector<f64>),
     u: &DVector<f64>,
 ) -> DVector<f64> {
+    assert!(m.springs.is_empty() && m.constraints.is_empty());
     /// Step of the central differences that give `dN/dt` and `dJ/dt`, s. A longer one loses by its square, a shorter one by rounding.
     const TIME: f64 = 1e-5;
     let at = |time: f64| {
@@ -209,7 +210,11 @@ fn check(
     let order = own.system.choice().order();
     let (ratio, expected) = (coarse / fine, 2f64.powi(order as i32));
     println!("{name}: {plan_off:.2e} {coarse:.2e} {fine:.2e}, ratio {ratio:.2} for order {order}");
-    assert!(plan_off < 0.3, "{name}: {plan_off:.1e}");
+    let limit = 0.3_f64.min(1.5 * expected * coarse);
+    assert!(
+        plan_off < limit,
+        "{name}: {plan_off:.1e}, limit {limit:.1e}"
+    );
     assert!(
         (0.7..1.5).contains(&(ratio / expected)),
         "{name}: {coarse:.2e} {fine:.2e}, order {order}"

@@ -35,7 +35,7 @@ impl NewtonSystem for Stepping<'_> {
         &mut self.w.newton.trial
     }
 
-    fn begin(&mut self, out: &mut [f64]) {
+    fn begin(&mut self, out: &mut [f64]) -> bool {
         let (w, n) = (&*self.w, 6 * self.system.body_count());
         let (half, force) = (w.knot.at.half(), &w.knot.force);
         out[..n].copy_from_slice(&w.knot.before);
@@ -52,6 +52,7 @@ impl NewtonSystem for Stepping<'_> {
                 out[6 * b + 3..6 * b + 6].copy_from_slice(omega.as_slice());
             }
         }
+        true
     }
 
     fn begin_jointly(&mut self, out: &mut [f64]) -> bool {

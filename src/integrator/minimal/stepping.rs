@@ -41,24 +41,27 @@ impl NewtonSystem for Stepping<'_> {
         self.system.lead_touching(self.w, self.h);
     }
 
-    fn begin(&mut self, out: &mut [f64]) {
+    fn begin(&mut self, out: &mut [f64]) -> bool {
         let (s, w, h) = (self.system, &mut *self.w, self.h);
         let before = std::mem::take(&mut w.before);
         s.guess(&before, h, w);
         w.before = before;
         w.touching.acts = false;
-        if s.factor(w, h).is_ok() {
+        let mut inside = s.factor(w, h).is_ok();
+        if inside {
             s.solve(w, h);
             w.kept.copy_from_slice(&w.rates);
             s.take(1.0, h, w);
             let outside = s.lead(&w.knot, &w.axes, &w.rates, h, &mut w.trial);
-            if outside.is_some() || w.rates.iter().any(|v| !v.is_finite()) {
+            inside = outside.is_none() && w.rates.iter().all(|v| v.is_finite());
+            if !inside {
                 w.rates.copy_from_slice(&w.kept);
             }
         }
         out[s.bodies()..].copy_from_slice(&w.rates);
         s.lead_touching(w, h);
         out[..s.bodies()].copy_from_slice(&w.touching.trial[..s.bodies()]);
+        inside
     }
 
     fn begin_at(&mut self, y: &[f64], out: &mut [f64]) -> bool {
