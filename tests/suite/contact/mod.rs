@@ -8,6 +8,7 @@ mod capsules;
 mod chains;
 mod cylinders;
 mod fields;
+mod flight;
 mod impacts;
 mod oblique;
 mod passage;
