@@ -28,7 +28,7 @@ fn bodies_fall_from_far_above_ground() {
         ] {
             for name in BOTH {
                 let tree = Tree {
-                    builder: on_ground(shape.clone(), 1.0, 0.5, Vec3::z()),
+                    builder: on_ground(shape, 1.0, 0.5, Vec3::z()),
                     q: vec![0.0, 0.0, height, 0.1, 0.2, 0.3],
                     rates: vec![0.0; 6],
                 };
