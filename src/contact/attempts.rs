@@ -61,11 +61,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
         let mut failed = None;
         self.kept = None;
-        // with light bodies forces alone are so far from the joints, or from what contacts allow, that no step length is left, or
-        // lead to another solution, in which a light link has swung around
+        // with light bodies forces alone are so far from the joints that no step length is left, or that they lead to another solution, in
+        // which a link has swung around; at a start joints alone may be as far from what contacts allow
         let mut cold = [Cold::Joints, Cold::Forces, Cold::Held].map(Some);
         if self.reads_out {
             cold.swap(0, 1);
+        } else if self.begins && self.forces_throw() {
+            cold.rotate_right(1);
         }
         let starts = warm.then_some(None).into_iter().chain(cold);
         // a read-out begins from the step from there last

@@ -136,6 +136,8 @@ pub(crate) struct Solver<'a, S> {
     /// Largest residual, m/s, and iterations of one start at most.
     pub(super) tolerance: f64,
     most: usize,
+    /// Is no impulse of a step before known, as at a start?
+    pub(super) begins: bool,
     /// Are velocities at a knot read out?
     pub(super) reads_out: bool,
     /// What the point kept by the starts has reached.
@@ -150,6 +152,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             step,
             tolerance,
             most,
+            begins: false,
             reads_out: false,
             kept: None,
             stats: StepStats::default(),
@@ -159,8 +162,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     /// Solves the step; `y` holds the unknowns of the step before, those of the contacts behind.
     pub(crate) fn solve(&mut self, y: &[f64]) -> Result<StepStats, Failed> {
         let before = &y[self.layout.rows..self.layout.blows().start];
-        let begins = before.iter().all(|v| *v == 0.0);
-        self.solve_from(y, self.layout.options.warm && !begins)
+        self.begins = before.iter().all(|v| *v == 0.0);
+        self.solve_from(y, self.layout.options.warm && !self.begins)
     }
 
     /// The same of the read-out of velocities at a knot. `y` has the unknowns of the step from there, where they are known: a read-out

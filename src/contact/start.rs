@@ -106,8 +106,18 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
     }
 
-    /// Leaves a start inside the domain, as where an interval is longer than the one before.
-    fn limit_turns(&mut self, start: &mut [f64]) {
+    /// Would forces alone turn a body farther than a step can?
+    pub(super) fn forces_throw(&mut self) -> bool {
+        let mut start = std::mem::take(&mut self.step.contacts_mut().last);
+        self.step.begin(&mut start);
+        let throw = self.limit_turns(&mut start);
+        self.step.contacts_mut().last = start;
+        throw
+    }
+
+    /// Leaves a start inside the domain, as where an interval is longer than the one before; was it outside?
+    fn limit_turns(&mut self, start: &mut [f64]) -> bool {
+        let mut outside = false;
         let view = self.step.view();
         let (bodies, h) = (view.poses.len(), view.at.h());
         for b in 0..bodies {
@@ -116,8 +126,10 @@ impl<S: NewtonSystem> Solver<'_, S> {
             let beyond = law.beyond_start(&Vec3::from_column_slice(omega), h);
             if beyond > 1.0 {
                 omega.iter_mut().for_each(|o| *o /= beyond);
+                outside = true;
             }
         }
+        outside
     }
 
     /// A body that turns too far, if any.

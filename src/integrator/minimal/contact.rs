@@ -11,13 +11,13 @@
 //! and wrenches go inwards to the joints' free directions. What a contact with the world adds to the matrix, it adds to its
 //! body's 6 x 6 within the recursion; what limits and friction of a joint add is the joint's own, of its pivot.
 
-use super::Minimal;
 use super::derivative::short;
 use super::forces::{to_body, to_world};
 use super::kinematics::slide;
 use super::local::Local;
 use super::stepping::Stepping;
 use super::work::{Articulated, Moved, Work, wide};
+use super::{Minimal, Node};
 use crate::contact::{self, Acts, Failed, KnotWork, Loads, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
 use crate::integrator::failure::explain_turn;
@@ -614,7 +614,13 @@ impl Minimal {
                 ..self.failure(f.failure, at, body, f.residual)
             };
         }
-        let named = |joint: usize| format!("joint `{}`", self.mechanism.joints[joint].name);
+        let named = |node: &Node| {
+            let body = &self.mechanism.bodies[node.body];
+            let joint = &self.mechanism.joints[node.joint].name;
+            // a free body's own joint is not one that its user declared
+            let is_free = body.free && body.name == *joint;
+            format!("{} `{joint}`", if is_free { "body" } else { "joint" })
+        };
         let (first, dim) = (self.bodies(), self.dimension());
         if f.row < first {
             return self.failure(f.failure, at, f.row / 6, f.residual);
@@ -629,7 +635,7 @@ impl Minimal {
                 let index = f.row - first;
                 let mut nodes = self.nodes.iter();
                 let node = nodes.find(|n| n.directions().contains(&index));
-                node.map_or_else(|| error.element.clone(), |n| named(n.joint))
+                node.map_or_else(|| error.element.clone(), named)
             }
         };
         error
