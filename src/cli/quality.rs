@@ -1,6 +1,6 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
-use super::{report, warn};
+use super::{finer_steps, report, warn};
 use least_action::control::ClosedLoop;
 use least_action::dynamics::{Observe, StepFailure};
 use least_action::format::Model;
@@ -163,8 +163,8 @@ impl Quality {
     }
 
     /// Warns where the discretization is too coarse.
-    pub fn warn(&self) {
-        warn_of_energy(&self.balance);
+    pub fn warn(&self, model: &Model) {
+        warn_of_energy(model, &self.balance);
         if self.share().is_some_and(|share| share > 1.0) {
             warn(format!(
                 "at half of the time step, {}, the end moves by more than the whole motion: the result holds for this time step alone; take a smaller one{}",
@@ -262,11 +262,12 @@ fn percent(share: f64) -> String {
 
 /// Warns if the energy error of the motion is large against the energy in play: what presses a light foot onto the ground is not in
 /// the motion, and smaller steps would not change it.
-pub fn warn_of_energy(balance: &Balance) {
+pub fn warn_of_energy(model: &Model, balance: &Balance) {
     let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
     if error > (LARGE * in_play).max(LEAST) {
         warn(format!(
-            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take a smaller time step"
+            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {}",
+            finer_steps(model)
         ));
     }
 }

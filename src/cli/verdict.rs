@@ -272,6 +272,32 @@ fn warn_of_gain(model: &Model, t: &Trajectory, balance: &Balance) {
     }
 }
 
+/// Knots at most at which dampers are looked at.
+const DAMPED: usize = 100;
+/// `h d c` of a damper above which a rate changes its sign in every step.
+const RINGING: f64 = 2.0;
+
+/// Warns of a damper that is too stiff for its steps: where something strikes, rates ring, and the energy at knots is wrong.
+fn warn_of_dampers(model: &Model, t: &Trajectory) {
+    let (system, m) = (&model.system, model.system.mechanism());
+    let every = t.steps().div_ceil(DAMPED).max(1);
+    let each = (0..t.steps()).step_by(every).filter_map(|k| {
+        let h = t.intervals[k].abs() / system.parts_after(t.unknowns(k)) as f64;
+        let (joint, rate) = m.stiffest_explicit_damper(&system.poses(t.state(k)))?;
+        Some((joint, h * rate))
+    });
+    let Some((joint, ratio)) = each.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return;
+    };
+    if ratio > RINGING {
+        warn(format!(
+            "the damper of joint `{}` is too stiff for its steps: h d/m = {ratio:.1}, with the mass or moment of inertia m that it moves; above 2 the rate rings from step to step, and with impacts its energy is wrong; give the joint implicit = true, or take {}",
+            m.joints[joint].name,
+            finer_steps(model)
+        ));
+    }
+}
+
 /// Warns of a body that turned far in a step: what that does to its spin, and what helps.
 fn warn_of_turns(model: &Model, stats: &RolloutStats) {
     if stats.turn <= COARSE_TURN {
@@ -311,6 +337,7 @@ pub fn warn_of_doubts(
     is_done: bool,
 ) -> Result<(), StepError> {
     let swings = warn_of_swings(model, t, stats);
+    warn_of_dampers(model, t);
     warn_of_turns(model, stats);
     warn_of_no_contacts(model);
     warn_of_passing(model, t);
@@ -318,7 +345,7 @@ pub fn warn_of_doubts(
         warn_of_alternation(model, t);
         warn_of_gain(model, t, balance);
     }
-    warn_of_energy(balance);
+    warn_of_energy(model, balance);
     swings
 }
 

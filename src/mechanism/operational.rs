@@ -90,6 +90,26 @@ impl Mechanism {
         let is_regular = out.iter().flatten().all(is_regular);
         is_regular.then_some(out)
     }
+
+    /// The joint of the tree whose damper, if not implicit, slows its coordinate fastest, and how fast if all bodies move, 1/s: its damping
+    /// times the compliance `c` of the coordinate. In a step of length `h` such a damper multiplies a rate by `(2 - h d c)/(2 + h d c)`. None
+    /// if there is no such damper.
+    pub fn stiffest_explicit_damper(&self, poses: &[Pose]) -> Option<(usize, f64)> {
+        let is_damped = |index: &usize| {
+            let j = &self.joints[*index];
+            !j.implicit && j.directions.iter().any(|d| d.damping > 0.0)
+        };
+        let damped: Vec<usize> = (0..self.joints.len()).filter(is_damped).collect();
+        if damped.is_empty() {
+            return None;
+        }
+        let compliances = self.coordinate_compliances(poses)?;
+        let each = damped.into_iter().flat_map(|index| {
+            let own = self.joints[index].directions.iter().zip(&compliances[index]);
+            own.map(move |(d, c)| (index, d.damping * c))
+        });
+        each.max_by(|a, b| a.1.total_cmp(&b.1))
+    }
 }
 
 #[cfg(test)]
@@ -117,5 +137,25 @@ mod tests {
                 assert_eq!(found[e.joint].len(), m.joints[e.joint].directions.len());
             }
         }
+    }
+
+    /// Of a rod of 2 kg and 1 m on a hinge at its end, `J = 2/3 kg m^2`.
+    #[test]
+    fn a_damper_is_as_stiff_as_what_it_moves_is_light() {
+        use super::super::{BodySpec, JointSpec, MechanismBuilder};
+        let hinge = |damping: f64, implicit: bool| {
+            let joint = JointSpec::new(JointKind::Revolute, "rod").axis([0.0, 1.0, 0.0]);
+            let mut joint = joint.anchors([0.0; 3], [0.0, 0.0, 0.5]).damping(damping);
+            joint.implicit = implicit;
+            let rod = BodySpec::new(2.0).inertia([1.0 / 6.0; 3]);
+            let m = MechanismBuilder::new().body("rod", rod).joint("hinge", joint);
+            let m = m.build().expect("valid");
+            m.stiffest_explicit_damper(&m.forward(&[0.3]))
+        };
+        let (joint, rate) = hinge(40.0, false).expect("a damper");
+        assert_eq!(joint, 0);
+        assert!((rate - 60.0).abs() < 1e-10, "{rate}");
+        assert_eq!(hinge(40.0, true), None);
+        assert_eq!(hinge(0.0, false), None);
     }
 }

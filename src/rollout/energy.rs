@@ -64,9 +64,15 @@ impl Balance {
             .fold(0.0, f64::max)
     }
 
-    /// [`Balance::error`] without what forces do within half a step and the motion does not show ([`Balance::unresolved`]), J.
+    /// [`Balance::error`] without what forces do within half a step and the motion does not show ([`Balance::unresolved`]), J. Where a blow
+    /// meets what forces press, that is not known: what remains is the error itself if it is smaller.
     pub fn motion_error(&self, k: usize) -> f64 {
-        self.error(k) - self.unresolved[k]
+        let (error, motion) = (self.error(k), self.error(k) - self.unresolved[k]);
+        if error.abs() < motion.abs() {
+            error
+        } else {
+            motion
+        }
     }
 
     /// The largest of [`Balance::motion_error`] in size, J.
