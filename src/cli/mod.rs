@@ -191,7 +191,7 @@ fn warn(text: String) {
 /// What helps where a model's steps are too long.
 fn finer_steps(model: &Model) -> &'static str {
     let is_divided = model.system.choice().substeps() == Substeps::Auto;
-    least_action::integrator::finer_steps(is_divided, model.controls == Controls::Held)
+    least_action::integrator::finer_steps(!is_divided && model.controls == Controls::Held)
 }
 
 /// Was the JSON object of the command printed? There is exactly one.

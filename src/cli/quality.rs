@@ -1,10 +1,10 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
-use super::{finer_steps, report, warn};
+use super::{report, warn};
 use least_action::control::ClosedLoop;
 use least_action::dynamics::{Observe, StepFailure};
 use least_action::format::Model;
-use least_action::integrator::{Controls, Mechanical};
+use least_action::integrator::{Controls, Mechanical, Substeps};
 use least_action::mechanism::Body;
 use least_action::rollout::{Balance, RolloutStats, Trajectory};
 use least_action::spatial::Pose;
@@ -265,9 +265,14 @@ fn percent(share: f64) -> String {
 pub fn warn_of_energy(model: &Model, balance: &Balance) {
     let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
     if error > (LARGE * in_play).max(LEAST) {
+        // of shorter steps there are fewer automatic parts
+        let finer = match model.system.choice().substeps() {
+            Substeps::Auto => "a fixed number of substeps above the automatic one (substeps = N)",
+            _ => "a smaller time step",
+        };
         warn(format!(
             "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {}",
-            finer_steps(model)
+            finer
         ));
     }
 }

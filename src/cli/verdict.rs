@@ -272,17 +272,25 @@ fn warn_of_gain(model: &Model, t: &Trajectory, balance: &Balance) {
     }
 }
 
-/// Knots at most at which dampers are looked at.
-const DAMPED: usize = 100;
+/// Knots at most at which the stiffest damper is searched for: it changes with the configuration, slowly.
+const SEARCHED: usize = 100;
 /// `h d c` of a damper above which a rate changes its sign in every step.
 const RINGING: f64 = 2.0;
 
-/// Warns of a damper that is too stiff for its steps: where something strikes, rates ring, and the energy at knots is wrong.
+/// Warns of a damper that is too stiff for its steps, where something may strike: rates ring from then on, and the energy at knots is wrong.
 fn warn_of_dampers(model: &Model, t: &Trajectory) {
     let (system, m) = (&model.system, model.system.mechanism());
-    let every = t.steps().div_ceil(DAMPED).max(1);
+    let mut directions = m.joints.iter().flat_map(|j| &j.directions);
+    if m.contacts.is_empty() && !directions.any(|d| d.is_limited() || d.friction > 0.0) {
+        return;
+    }
+    let every = t.steps().div_ceil(SEARCHED).max(1);
     let each = (0..t.steps()).step_by(every).filter_map(|k| {
-        let h = t.intervals[k].abs() / system.parts_after(t.unknowns(k)) as f64;
+        let parts = match system.choice().substeps() {
+            Substeps::Equal(n) => n.get(),
+            _ => system.parts_after(t.unknowns(k)),
+        };
+        let h = t.intervals[k].abs() / parts as f64;
         let (joint, rate) = m.stiffest_explicit_damper(&system.poses(t.state(k)))?;
         Some((joint, h * rate))
     });
@@ -291,7 +299,7 @@ fn warn_of_dampers(model: &Model, t: &Trajectory) {
     };
     if ratio > RINGING {
         warn(format!(
-            "the damper of joint `{}` is too stiff for its steps: h d/m = {ratio:.1}, with the mass or moment of inertia m that it moves; above 2 the rate rings from step to step, and with impacts its energy is wrong; give the joint implicit = true, or take {}",
+            "the damper of joint `{}` is too stiff for its steps: h d/m = {ratio:.1} (m the effective mass or inertia of its coordinate); above 2 the rate changes its sign in every step after an impact, and energies are wrong; give the joint implicit = true, or take {}",
             m.joints[joint].name,
             finer_steps(model)
         ));

@@ -25,20 +25,18 @@ impl Options {
     /// What helps if a step is too long, whatever method evaluates it: `direct` takes a number of substeps, but no automatic ones, which
     /// are found by solving steps.
     pub(super) fn finer_steps(&self) -> &'static str {
-        match self.controls {
-            Controls::Held if !self.is_divided => "a smaller time step, or substeps",
-            _ => finer_steps(self.is_divided, false),
+        match !self.is_divided && self.controls == Controls::Held {
+            true => "a smaller time step, or substeps",
+            false => finer_steps(false),
         }
     }
 }
 
-/// What helps a simulation whose steps are too long: automatic substeps only if they can still be turned on. If they are, smaller steps
-/// have fewer.
-pub fn finer_steps(is_divided: bool, may_divide: bool) -> &'static str {
-    match (is_divided, may_divide) {
-        (true, _) => "a smaller time step, or a larger number of substeps than automatic ones (substeps = N)",
-        (false, true) => "a smaller time step, or substeps = \"auto\"",
-        (false, false) => "a smaller time step",
+/// What helps a simulation whose steps are too long: automatic substeps only if they can still be turned on.
+pub fn finer_steps(may_divide: bool) -> &'static str {
+    match may_divide {
+        true => "a smaller time step, or substeps = \"auto\"",
+        false => "a smaller time step",
     }
 }
 

@@ -105,7 +105,10 @@ impl Mechanism {
         }
         let compliances = self.coordinate_compliances(poses)?;
         let each = damped.into_iter().flat_map(|index| {
-            let own = self.joints[index].directions.iter().zip(&compliances[index]);
+            let own = self.joints[index]
+                .directions
+                .iter()
+                .zip(&compliances[index]);
             own.map(move |(d, c)| (index, d.damping * c))
         });
         each.max_by(|a, b| a.1.total_cmp(&b.1))
@@ -148,7 +151,9 @@ mod tests {
             let mut joint = joint.anchors([0.0; 3], [0.0, 0.0, 0.5]).damping(damping);
             joint.implicit = implicit;
             let rod = BodySpec::new(2.0).inertia([1.0 / 6.0; 3]);
-            let m = MechanismBuilder::new().body("rod", rod).joint("hinge", joint);
+            let m = MechanismBuilder::new()
+                .body("rod", rod)
+                .joint("hinge", joint);
             let m = m.build().expect("valid");
             m.stiffest_explicit_damper(&m.forward(&[0.3]))
         };

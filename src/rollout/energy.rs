@@ -64,21 +64,16 @@ impl Balance {
             .fold(0.0, f64::max)
     }
 
-    /// [`Balance::error`] without what forces do within half a step and the motion does not show ([`Balance::unresolved`]), J. Where a blow
-    /// meets what forces press, that is not known: what remains is the error itself if it is smaller.
+    /// [`Balance::error`] without what forces do within half a step and the motion does not show ([`Balance::unresolved`]), J.
     pub fn motion_error(&self, k: usize) -> f64 {
-        let (error, motion) = (self.error(k), self.error(k) - self.unresolved[k]);
-        if error.abs() < motion.abs() {
-            error
-        } else {
-            motion
-        }
+        self.error(k) - self.unresolved[k]
     }
 
-    /// The largest of [`Balance::motion_error`] in size, J.
+    /// The largest energy error of the motion itself, J: at each knot the smaller in size of [`Balance::error`] and [`Balance::motion_error`],
+    /// because [`Balance::unresolved`] is too large where something strikes a pressed body.
     pub fn largest_motion_error(&self) -> f64 {
         (0..self.kinetic.len())
-            .map(|k| self.motion_error(k).abs())
+            .map(|k| self.error(k).abs().min(self.motion_error(k).abs()))
             .fold(0.0, f64::max)
     }
 

@@ -398,12 +398,48 @@ mod tests {
         }
     }
 
+    /// What a blow does on a pressed foot is taken off wrongly: an error that is small without that is none, and one that remains is one.
+    #[test]
+    fn an_error_is_what_remains_either_way() {
+        let one = |kinetic: f64, unresolved: f64| {
+            let b = Balance {
+                kinetic: vec![1.0, kinetic],
+                unresolved: vec![0.0, unresolved],
+                ..rest(2)
+            };
+            b.largest_motion_error()
+        };
+        assert_eq!(one(1.5, 40.0), 0.5);
+        assert_eq!(one(41.0, 40.0), 0.0);
+        assert_eq!(one(41.0, 0.0), 40.0);
+        assert_eq!(one(41.0, -40.0), 40.0);
+    }
+
+    /// Nothing moves, at so many knots.
+    fn rest(knots: usize) -> Balance {
+        let flat = vec![0.0; knots];
+        Balance {
+            kinetic: flat.clone(),
+            potential: flat.clone(),
+            velocities: vec![vec![]; knots],
+            actuators: flat.clone(),
+            dampers: flat.clone(),
+            friction: flat.clone(),
+            impacts: flat.clone(),
+            unresolved: flat.clone(),
+            exerted: flat.clone(),
+            reversed: flat.clone(),
+            held: flat,
+            exerted_by: vec![],
+            resolution: 1e-3,
+        }
+    }
+
     /// What stays small beside what happened before is found all the same, and what decays is not.
     #[test]
     fn windows_see_what_is_small_beside_the_past() {
         let n = 400;
         let make = |error: &dyn Fn(usize) -> f64| {
-            let flat = vec![0.0; n + 1];
             Balance {
                 // it falls, and rests from knot 100 on
                 potential: (0..=n)
@@ -413,16 +449,7 @@ mod tests {
                     .map(|k| -1e3 * (k as f64 / 100.0).min(1.0))
                     .collect(),
                 kinetic: (0..=n).map(error).collect(),
-                velocities: vec![vec![]; n + 1],
-                actuators: flat.clone(),
-                dampers: flat.clone(),
-                friction: flat.clone(),
-                unresolved: flat.clone(),
-                exerted: flat.clone(),
-                reversed: flat.clone(),
-                held: flat,
-                exerted_by: vec![],
-                resolution: 1e-3,
+                ..rest(n + 1)
             }
         };
         assert_eq!(make(&|_| 0.0).unexplained(), None);

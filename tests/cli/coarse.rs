@@ -36,6 +36,34 @@ child_anchor = [0.0, 0.0, 0.1]
 top = [0.3, 0.0, 0.0]
 "#;
 
+/// A rod of 2 kg and 1 m on a hinge with stops or without, `J = 2/3 kg m^2`: `h d/J` is 0.15 and 15.
+#[test]
+fn stiff_dampers_that_are_explicit_are_warned_of() {
+    let folder = Folder::new("simulate_stiff_dampers");
+    for (damping, implicit, stop, warned) in [
+        (10, false, true, false),
+        (1000, false, true, true),
+        (1000, true, true, false),
+        (1000, false, false, false),
+    ] {
+        let limits = if stop { "limits = [-1.5, 1.5]" } else { "" };
+        folder.write(
+            "rod.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 0.2\n[mechanism]\ngravity = [0, 0, -9.81]\n\
+                 [mechanism.bodies.rod]\nmass = 2.0\ninertia = [0.166666667, 0.166666667, 0.01]\n\
+                 [mechanism.joints.hinge]\nkind = \"revolute\"\nchild = \"rod\"\naxis = [0, 1, 0]\n\
+                 child_anchor = [0, 0, 0.5]\ndamping = {damping}\nimplicit = {implicit}\n{limits}\n\
+                 [initial]\nhinge = 1.0\n"
+            ),
+        );
+        let run = folder.run(&["simulate", "rod.toml"]);
+        let words = "the damper of joint `hinge` is too stiff for its steps: h d/m = 15.0";
+        assert_eq!(run.err.contains(words), warned, "{}", run.err);
+        assert_eq!(run.err.contains("implicit = true"), warned, "{}", run.err);
+    }
+}
+
 /// What swings too fast under the tension of joints is warned of, where steps are not divided. Between two links of 0.2 m, which are
 /// 0.055 kg at the joint, 500 N swing it at `sqrt(2 500 / (0.2 0.055)) = 300` rad/s.
 #[test]

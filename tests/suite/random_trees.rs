@@ -47,6 +47,35 @@ fn random_trees_move() {
     });
 }
 
+/// Trees whose fastest swing was missed, with cylinders or without. An impact had raised its bound, so that it was not estimated again (60517
+/// gained 5.2 kJ). Tensions grew within a step (80515 gained 13 J, 80073 1.6 kJ, 81104 121 J with two parts where eight are needed).
+/// Or 8 and 16 parts took turns, which drives stiff springs (60255 gained 69 J).
+const SWINGING: [(u64, Shapes); 5] = [
+    (60517, Shapes::Without),
+    (60255, Shapes::Without),
+    (80515, Shapes::WithCylinders),
+    (80073, Shapes::WithCylinders),
+    (81104, Shapes::WithCylinders),
+];
+/// Largest energy error of these, in parts of the largest energy exchanged; they have 0.3 to 18 %.
+const ERROR: f64 = 0.2;
+
+#[test]
+fn the_fastest_swing_is_followed() {
+    SWINGING.into_par_iter().for_each(|(seed, shapes)| {
+        let tree = Tree::of(seed, shapes);
+        let outcomes = BOTH.map(|name| {
+            let o = tree.run(name);
+            assert_eq!(fault(&o), None, "tree {seed}, {name}");
+            let [error, exchanged] = o.energy;
+            assert!(error < ERROR * exchanged, "tree {seed}, {name}: {error} J");
+            o
+        });
+        let parts = outcomes.each_ref().map(|o| o.stats.parts);
+        assert_eq!(parts[0], parts[1], "tree {seed}: substeps");
+    });
+}
+
 /// Trees whose sliding contacts turn their direction near the end of the central path: the cones stop every start, and curves around that
 /// took 5906 to 7065 iterations. Friction that follows the sliding velocity takes 79 to 441.
 const TURNING: [u64; 2] = [2242, 2282];

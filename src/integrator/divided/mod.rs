@@ -41,18 +41,22 @@ const FORGETTING: f64 = 1.0;
 /// Least ratio of a swing to its bound that is kept. Smaller ratios, down to zero, occur at positions where forces have no lever along what
 /// the joints leave free: rounding would decide when such a swing is estimated again.
 const LEAST_RATIO: f64 = 0.01;
+/// Relative difference of lengths that is rounding.
+const SAME: f64 = 1e-9;
 /// How much larger a swing may be than the bound says by the last estimate, before it is estimated again, and how much smaller the bound:
 /// an impact may raise the bound without the swing.
 pub const GROWTH: f64 = 1.5;
-/// `h omega` of parts twice as long, below which a step has half as many parts as the one before. Where the number changes, a swing gains or
-/// loses a part of order `(h omega)^2` of its energy: a body on a spring of 850 N m, with 8 and 16 parts by turns, gained 69 J in a second.
-const CALM: f64 = 0.5;
+/// `h omega` of a part up to which parts may be longer than those before. Where the length changes, a swing gains or loses a part of order
+/// `(h omega)^2` of its energy: a body on a spring of 850 N m, alternating between 8 and 16 parts, gained 69 J in a second.
+const LENGTHENS: f64 = 0.5;
 /// `h omega` of a part within a step from which the step is made again in smaller ones: more than [`STABLE`], because tensions come and go,
 /// and near the limit 2. A tree whose swing rose from 0.5 to 2.3 within a step of 16 parts gained 4 of 15 J.
 const UNSTABLE: f64 = 1.5;
-/// After so many parts of a step, and at its end, the swing is estimated again where its bound alarms. An estimate costs nearly as much as
-/// a part.
-const LOOK: usize = 4;
+/// After so many parts of a step, and at its end, the swing is estimated again, if it may have come near to [`UNSTABLE`]. An estimate costs
+/// nearly as much as a part, with many light bodies more.
+const CHECKED: usize = 4;
+/// How much larger a swing may be within a step than the bound says by the last estimate: it rose four times in such trees.
+const SURGE: f64 = 4.0;
 /// Parts at most: bodies that swing at 25 600 rad/s, at a time step of 0.01 s. Bodies of 10 g that hold heavy ones swing at up to
 /// 18 000 rad/s: with 64 parts, 2 of 600 random trees failed in their first step.
 pub const MOST: usize = 256;
@@ -72,11 +76,20 @@ pub struct Divided<S> {
 
 /// What the last estimate of the fastest swing found.
 #[derive(Clone, Copy)]
-struct Known {
+struct Estimate {
     /// Of the swing to its bound.
     ratio: f64,
     /// The bound, rad/s.
     bound: f64,
+}
+
+impl Estimate {
+    fn of(swing: &Swing) -> Self {
+        Self {
+            ratio: (swing.rate / swing.bound).max(LEAST_RATIO),
+            bound: swing.bound,
+        }
+    }
 }
 
 /// Memory of one thread.
@@ -169,7 +182,7 @@ impl<S: Mechanical> Divided<S> {
     fn write_unknowns(
         &self,
         last: &Knot,
-        (n, known): (usize, Known),
+        (n, found): (usize, Estimate),
         parts: &[Vec<f64>],
         y: &mut [f64],
     ) {
@@ -180,7 +193,7 @@ impl<S: Mechanical> Divided<S> {
         y[2 * ny + 4..].copy_from_slice(tensions);
         y[2 * ny] = n as f64;
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
-        (y[2 * ny + 2], y[2 * ny + 3]) = (known.ratio, known.bound);
+        (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -194,13 +207,12 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
-    /// How many parts of a step from a knot the unknowns of the one before, `seen.y`, ask for, whose forces acted so long, and
-    /// which had `last` parts.
+    /// How many parts of a step from a knot the unknowns of the one before, `seen.y`, ask for, whose forces acted so long.
     fn asked(
         &self,
         seen: &KnotPoint,
-        (weight, last): (f64, usize),
-        known: &mut Known,
+        weight: f64,
+        known: &mut Estimate,
         w: &mut S::Work,
     ) -> Result<(usize, Swing), StepError> {
         let h = seen.at.h.abs();
@@ -218,19 +230,20 @@ impl<S: Mechanical> Divided<S> {
                 found => break found?,
             }
         };
-        let mut rate = swing.rate;
+        // of a swing that was not estimated the bound is enough
+        let mut rate = 0.0;
         if swing.bound > above {
-            known.ratio = (rate / swing.bound).max(LEAST_RATIO);
-            known.bound = swing.bound;
+            rate = swing.rate;
+            *known = Estimate::of(&swing);
         } else {
-            // at most limit/GROWTH
-            rate *= known.ratio;
             known.ratio = (known.ratio * (FORGETTING * h * swing.turn).exp()).min(1.0);
         }
         let turns = (swing.turn / COARSE_TURN).max(swing.spin.1 / COARSE_SPIN);
+        let before = seen.at.h_prev.abs();
         let is_enough = |n: usize| {
-            let stable = if 2 * n == last { CALM } else { STABLE };
-            h * (rate / stable).max(turns) <= n as f64
+            let is_longer = before > 0.0 && h / n as f64 > before * (1.0 + SAME);
+            let most = if is_longer { LENGTHENS } else { STABLE };
+            h * (rate / most).max(turns) <= n as f64
         };
         let mut n = 1;
         while n < MOST && !is_enough(n) {
@@ -270,7 +283,13 @@ impl<S: Mechanical> Divided<S> {
 
     /// How many parts the fastest swing asks for within a step in `n`, after a part of it: `n` if that is slow enough. `made` has the knot of
     /// the part, the state that it led to, and its unknowns and tensions.
-    fn parts_within(&self, n: usize, made: &KnotPoint, w: &mut S::Work) -> usize {
+    fn parts_within(
+        &self,
+        n: usize,
+        made: &KnotPoint,
+        known: &mut Estimate,
+        w: &mut S::Work,
+    ) -> usize {
         let (at, h) = (&made.at, made.at.h);
         let after = Knot {
             t: at.t + h,
@@ -279,9 +298,16 @@ impl<S: Mechanical> Divided<S> {
         };
         let weight = 0.5 * (at.h_prev + h);
         let seen = KnotPoint { at: after, ..*made };
-        let swing = self.inner.swing(&seen, weight, UNSTABLE / h.abs(), w);
+        let above = UNSTABLE / (h.abs() * (SURGE * known.ratio).min(1.0));
         // what cannot be estimated here fails in the next part
-        let size = swing.map_or(0.0, |swing| h.abs() * swing.rate);
+        let Ok(swing) = self.inner.swing(&seen, weight, above, w) else {
+            return n;
+        };
+        if swing.bound <= above {
+            return n;
+        }
+        *known = Estimate::of(&swing);
+        let size = h.abs() * swing.rate;
         if size <= UNSTABLE {
             return n;
         }
@@ -290,11 +316,10 @@ impl<S: Mechanical> Divided<S> {
     }
 
     /// Makes a step in so many parts. `w.guess` holds the unknowns of the part before; those of the parts and the states
-    /// between them are left in the memory. If it `looks` for it, ends where the fastest swing asks for more parts, and returns their
-    /// number.
+    /// between them are left in the memory. With an estimate of the swing it ends where that asks for more parts, and returns their number.
     fn run(
         &self,
-        (n, looks): (usize, bool),
+        (n, mut known): (usize, Option<&mut Estimate>),
         seen: &KnotPoint,
         w: &mut DividedWork<S::Work>,
         next: &mut [f64],
@@ -319,19 +344,20 @@ impl<S: Mechanical> Divided<S> {
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
             stats = stats.then(&one);
             let is_last = i + 1 == n;
-            let looks = looks && (is_last || (i + 1).is_multiple_of(LOOK));
-            if looks || is_last {
+            let checks = is_last || (i + 1).is_multiple_of(CHECKED);
+            let known = known.as_deref_mut().filter(|_| checks);
+            if known.is_some() || is_last {
                 let tensions = &mut own[0][self.inner_dims.ny..];
                 self.inner.write_tensions(&at, &mut w.own, tensions);
             }
-            if looks {
+            if let Some(known) = known {
                 let made = KnotPoint {
                     at,
                     x: next,
                     y: &own[0],
                     ..*seen
                 };
-                let asked = self.parts_within(n, &made, &mut w.own);
+                let asked = self.parts_within(n, &made, known, &mut w.own);
                 if asked > n {
                     return Ok((stats, asked));
                 }
@@ -409,7 +435,7 @@ impl<S: Mechanical> Step for Divided<S> {
             p,
             y: &[],
         };
-        let mut known = Known {
+        let mut known = Estimate {
             ratio: match y[2 * d.ny + 2] {
                 // of no step
                 0.0 => 1.0,
@@ -424,8 +450,7 @@ impl<S: Mechanical> Step for Divided<S> {
                 y: &w.guess,
                 ..seen
             };
-            let last = (1.0 / share).round() as usize;
-            self.asked(&before, (self.weight(y), last), &mut known, &mut w.own)?
+            self.asked(&before, self.weight(y), &mut known, &mut w.own)?
         };
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
@@ -434,8 +459,8 @@ impl<S: Mechanical> Step for Divided<S> {
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
-            let looks = early == EARLY && swing.bound * at.h.abs() > STABLE;
-            let made = self.run((n, looks), &seen, w, out);
+            let checks = early == EARLY && n < MOST && swing.bound * at.h.abs() > STABLE;
+            let made = self.run((n, checks.then_some(&mut known)), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
                 Ok((_, more)) if more > n => (n, cut) = (more, true),
@@ -454,7 +479,7 @@ impl<S: Mechanical> Step for Divided<S> {
                             ..seen
                         };
                         let weight = 0.5 * (last.h_prev + last.h);
-                        self.asked(&after, (weight, n), &mut known, &mut w.own)?
+                        self.asked(&after, weight, &mut known, &mut w.own)?
                     } else {
                         (n, swing)
                     };
