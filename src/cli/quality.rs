@@ -271,8 +271,7 @@ pub fn warn_of_energy(model: &Model, balance: &Balance) {
             _ => "a smaller time step",
         };
         warn(format!(
-            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {}",
-            finer
+            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {finer}"
         ));
     }
 }
