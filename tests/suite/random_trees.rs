@@ -57,7 +57,7 @@ const SWINGING: [(u64, Shapes); 5] = [
     (80073, Shapes::WithCylinders),
     (81104, Shapes::WithCylinders),
 ];
-/// Largest energy error of these, in parts of the largest energy exchanged; they have 0.3 to 18 %.
+/// Largest energy error of these, in parts of the largest energy exchanged; they have 0.4 to 10 %.
 const ERROR: f64 = 0.2;
 
 #[test]

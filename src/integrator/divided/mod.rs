@@ -459,7 +459,10 @@ impl<S: Mechanical> Step for Divided<S> {
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
-            let checks = early == EARLY && n < MOST && swing.bound * at.h.abs() > STABLE;
+            // as far as the last estimate tells
+            let part = at.h.abs() * swing.bound * (SURGE * known.ratio).min(1.0) / n as f64;
+            let alarms = at.h.abs() * swing.bound > STABLE && part > UNSTABLE;
+            let checks = early == EARLY && n < MOST && alarms;
             let made = self.run((n, checks.then_some(&mut known)), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
