@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(one(41.0, -40.0), 40.0);
     }
 
-    /// Nothing moves, at so many knots.
+    /// The energy balance of bodies at rest, with this number of knots.
     fn rest(knots: usize) -> Balance {
         let flat = vec![0.0; knots];
         Balance {

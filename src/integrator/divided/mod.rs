@@ -52,8 +52,7 @@ const LENGTHENS: f64 = 0.5;
 /// `h omega` of a part within a step from which the step is made again in smaller ones: more than [`STABLE`], because tensions come and go,
 /// and near the limit 2. A tree whose swing rose from 0.5 to 2.3 within a step of 16 parts gained 4 of 15 J.
 const UNSTABLE: f64 = 1.5;
-/// After so many parts of a step, and at its end, the swing is estimated again, if it may have come near to [`UNSTABLE`]. An estimate costs
-/// nearly as much as a part, with many light bodies more.
+/// Parts between two estimates of the swing within a step. An estimate costs about as much as a part; with many light bodies it costs more.
 const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
@@ -89,6 +88,13 @@ impl Estimate {
             ratio: (swing.rate / swing.bound).max(LEAST_RATIO),
             bound: swing.bound,
         }
+    }
+
+    /// May the fastest swing become unstable within a step in `n` parts? A swing may be [`SURGE`] times as fast as its bound and this ratio
+    /// predict.
+    fn may_surge(&self, n: usize, at: &Knot, swing: &Swing) -> bool {
+        let bound = at.h.abs() * swing.bound;
+        bound > STABLE && bound * (SURGE * self.ratio).min(1.0) / n as f64 > UNSTABLE
     }
 }
 
@@ -459,10 +465,7 @@ impl<S: Mechanical> Step for Divided<S> {
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
-            // as far as the last estimate tells
-            let part = at.h.abs() * swing.bound * (SURGE * known.ratio).min(1.0) / n as f64;
-            let alarms = at.h.abs() * swing.bound > STABLE && part > UNSTABLE;
-            let checks = early == EARLY && n < MOST && alarms;
+            let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
             let made = self.run((n, checks.then_some(&mut known)), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
