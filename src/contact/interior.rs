@@ -79,6 +79,9 @@ struct Flow {
     is_turn_bound: bool,
     /// Iterations near the end.
     ending: usize,
+    /// Residual that linear rows would have, m/s, and whether they had more: the factors lost digits.
+    expected: f64,
+    is_imprecise: bool,
     /// Are products near the end?
     near: bool,
     /// The part of a right-hand side that a direction may leave, and that where they are refined now.
@@ -106,6 +109,8 @@ impl Flow {
             stalled: 0,
             is_turn_bound: false,
             ending: 0,
+            expected: f64::INFINITY,
+            is_imprecise: false,
             near: false,
             leaves: 0.0,
             refined: None,
@@ -422,8 +427,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn factor(&mut self, flow: &mut Flow, p: &Progress) -> Result<(), Failed> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
+        // rows of a read-out are linear in the velocities
+        flow.is_imprecise |= self.reads_out && p.residual > flow.expected + self.tolerance;
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
-        let pivoted = flow.ending > PIVOTED || p.masking > MASKING;
+        let pivoted = flow.ending > PIVOTED || p.masking > MASKING || flow.is_imprecise;
         let stiff = p.stiffest.max(p.masking) > STIFF;
         let refined = self.step.view().model.may_be_redundant() || stiff || pivoted;
         flow.refined = refined.then_some(flow.leaves);
@@ -533,6 +540,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             e.advance(sides, length);
         }
         flow.last = length;
+        flow.expected = (1.0 - length) * p.residual;
         if length < SHORT {
             flow.stalled += 1;
             flow.is_turn_bound |= flow.bounded.is_some();
