@@ -59,7 +59,7 @@ pub(super) struct Law {
     pub frictional: bool,
     /// Coulomb's coefficient.
     pub mu: f64,
-    /// Bound of the friction impulse where there is no gap.
+    /// Bound of the friction impulse beside that.
     pub bound: f64,
 }
 
@@ -139,12 +139,7 @@ impl Law {
     /// The bound of the friction impulse.
     #[inline(always)]
     pub fn bound_at(&self, l: &Local) -> f64 {
-        if self.gap { self.mu * l.g } else { self.bound }
-    }
-
-    /// Derivative of that by the normal impulse.
-    pub fn coefficient(&self) -> f64 {
-        if self.gap { self.mu } else { 0.0 }
+        self.mu * l.g + self.bound
     }
 
     /// On the central path at `nu`, given what the gap would be, the normal impulse before, and the sliding velocity.
@@ -221,7 +216,7 @@ impl Law {
         if self.frictional {
             let (u0, psi) = (self.bound_at(l), 1.0 / l.psi);
             let den = 1.0 / (u0 - dot(&l.b, &l.eta) * psi);
-            let mu = if self.gap { self.mu } else { 0.0 };
+            let mu = self.mu;
             out.by_normal = (l.psi - dot(&l.eta, &l.eta) * psi) * mu * den;
             out.by_slide = [0, 1].map(|i| (l.b[i] - u0 * l.eta[i] * psi) * den);
             out.drag = [0, 1].map(|i| (l.b[i] * out.by_normal - mu * l.eta[i]) * psi);
@@ -250,7 +245,7 @@ impl Law {
         let mut along = [0.0; 2];
         if let Some(a) = affine {
             product -= a.s * a.g;
-            let du0 = if self.gap { self.mu * a.g } else { 0.0 };
+            let du0 = self.mu * a.g;
             r0 -= du0 * a.psi + dot(&a.b, &a.eta);
             along = [0, 1].map(|i| -(du0 * a.eta[i] + a.psi * a.b[i]));
         }
@@ -338,7 +333,7 @@ impl Law {
     pub fn reach(&self, l: &Local, d: &Local) -> f64 {
         let mut a = self.reach_of_gap(l, d);
         if self.frictional {
-            let du0 = if self.gap { self.mu * d.g } else { 0.0 };
+            let du0 = self.mu * d.g;
             a = a
                 .min(reach(self.bound_at(l), &l.b, du0, &d.b))
                 .min(reach(l.psi, &l.eta, d.psi, &d.eta));

@@ -79,9 +79,8 @@ struct Flow {
     is_turn_bound: bool,
     /// Iterations near the end.
     ending: usize,
-    /// Residual that linear rows would have, m/s, and whether they had more: the factors lost digits.
+    /// Residual that linear rows would have, m/s.
     expected: f64,
-    is_imprecise: bool,
     /// Are products near the end?
     near: bool,
     /// The part of a right-hand side that a direction may leave, and that where they are refined now.
@@ -110,7 +109,6 @@ impl Flow {
             is_turn_bound: false,
             ending: 0,
             expected: f64::INFINITY,
-            is_imprecise: false,
             near: false,
             leaves: 0.0,
             refined: None,
@@ -145,6 +143,8 @@ pub(crate) struct Solver<'a, S> {
     pub(super) begins: bool,
     /// Are velocities at a knot read out?
     pub(super) reads_out: bool,
+    /// Are the block factors too imprecise?
+    pub(super) is_imprecise: bool,
     /// What the point kept by the starts has reached.
     pub(super) kept: Option<Progress>,
     pub(super) stats: StepStats,
@@ -159,6 +159,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             most,
             begins: false,
             reads_out: false,
+            is_imprecise: false,
             kept: None,
             stats: StepStats::default(),
         }
@@ -428,9 +429,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
         // rows of a read-out are linear in the velocities
-        flow.is_imprecise |= self.reads_out && p.residual > flow.expected + self.tolerance;
+        self.is_imprecise |= self.reads_out
+            && flow.slides.is_none()
+            && p.residual > flow.expected + self.tolerance;
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
-        let pivoted = flow.ending > PIVOTED || p.masking > MASKING || flow.is_imprecise;
+        let pivoted = flow.ending > PIVOTED || p.masking > MASKING || self.is_imprecise;
         let stiff = p.stiffest.max(p.masking) > STIFF;
         let refined = self.step.view().model.may_be_redundant() || stiff || pivoted;
         flow.refined = refined.then_some(flow.leaves);

@@ -83,6 +83,7 @@ mod anticipated;
 mod assembly;
 mod attempts;
 mod blow;
+mod bounded;
 mod cone;
 mod delassus;
 mod derivative;

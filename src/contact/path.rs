@@ -46,7 +46,7 @@ const SETTLED: f64 = 0.9;
 const EASY: usize = 3;
 
 /// No curve led to the end.
-const NOWHERE: Failed = Failed {
+pub(super) const NOWHERE: Failed = Failed {
     failure: StepFailure::NotConverged,
     row: 0,
     residual: f64::NAN,

@@ -236,7 +236,7 @@ impl Layout {
             });
             rows[2..].copy_from_slice(&match e.law.frictional {
                 true => {
-                    let (u0, mu) = (e.law.bound_at(l), e.law.coefficient());
+                    let (u0, mu) = (e.law.bound_at(l), e.law.mu);
                     let du0 = mu * d[1] + bound;
                     let mut product = du0 * l.psi + u0 * d[2] - path;
                     for i in 0..2 {
@@ -297,7 +297,7 @@ impl Layout {
                     y[3 + i] += nu[2] * l.eta[i] + nu[3 + i] * l.psi;
                     add_sides(velocities, p, c, &e.slide_by_velocity[i], inflow[1 + i]);
                 }
-                y[1] += e.law.coefficient() * inflow[4];
+                y[1] += e.law.mu * inflow[4];
             } else {
                 (0..3).for_each(|i| y[2 + i] += nu[2 + i]);
             }
