@@ -429,9 +429,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
         // rows of a read-out are linear in the velocities
-        self.is_imprecise |= self.reads_out
-            && flow.slides.is_none()
-            && p.residual > flow.expected + self.tolerance;
+        self.is_imprecise |=
+            self.reads_out && flow.slides.is_none() && p.residual > flow.expected + self.tolerance;
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
         let pivoted = flow.ending > PIVOTED || p.masking > MASKING || self.is_imprecise;
         let stiff = p.stiffest.max(p.masking) > STIFF;

@@ -76,6 +76,27 @@ fn the_fastest_swing_is_followed() {
     });
 }
 
+/// Trees that much friction jams. Block factors of the read-out at 0.4 s lost the digits of a light body (61200, `maximal`, residual 0.3 m/s).
+/// No start and no central path led to velocities at a knot (80477, `maximal`), or to a step (80199, `minimal`, 1271 iterations).
+const JAMMED: [(u64, Shapes); 3] = [
+    (61200, Shapes::Without),
+    (80199, Shapes::WithCylinders),
+    (80477, Shapes::WithCylinders),
+];
+
+#[test]
+fn jams_are_solved_by_bounds_of_friction() {
+    let both = JAMMED
+        .into_par_iter()
+        .flat_map(|tree| BOTH.map(|name| (tree, name)));
+    both.for_each(|((seed, shapes), name)| {
+        let o = Tree::of(seed, shapes).run(name);
+        assert_eq!(fault(&o), None, "tree {seed}, {name}");
+        let most = o.stats.most_iterations;
+        assert!(most <= MOST, "tree {seed}, {name}: {most} iterations");
+    });
+}
+
 /// Trees whose sliding contacts turn their direction near the end of the central path: the cones stop every start, and curves around that
 /// took 5906 to 7065 iterations. Friction that follows the sliding velocity takes 79 to 441.
 const TURNING: [u64; 2] = [2242, 2282];
