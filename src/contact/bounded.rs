@@ -8,7 +8,7 @@
 use super::interior::PART;
 use super::path::NOWHERE;
 use super::start::Cold;
-use super::{Cone, Element, Failed, NewtonSystem, Solver};
+use super::{Element, Failed, NewtonSystem, Solver};
 
 /// Programs at most: from 3 to 30 were needed in random trees.
 const PROGRAMS: usize = 40;
@@ -34,10 +34,6 @@ impl Element {
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Leads the iterate to the solution at `kappa` by bounds of friction.
     pub(super) fn go_by_bounds(&mut self, kappa: f64) -> Result<(), Failed> {
-        // a linear cone has no bound of its own
-        if self.layout.options.cone != Cone::SecondOrder {
-            return Err(NOWHERE);
-        }
         for e in &mut self.step.contacts_mut().elements {
             (e.whole, e.tangent[0]) = (e.law, 0.0);
             if e.law.gap && e.law.frictional {
