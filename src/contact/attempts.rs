@@ -71,11 +71,14 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         self.stats.restarts += 1;
-        match self.go_by_bounds(kappa) {
-            Err(error) if error.may_retry() => {}
-            done => return done.map_err(|error| error.after(failed)),
+        // farther from the end bounds are the same
+        if kappa == own {
+            match self.go_by_bounds(kappa) {
+                Err(error) if error.may_retry() => {}
+                done => return done.map_err(|error| error.after(failed)),
+            }
+            self.stats.restarts += 1;
         }
-        self.stats.restarts += 1;
         // the last start says most of why
         self.go_around(kappa).map_err(|error| match failed {
             Some(first) if error.may_retry() => first,

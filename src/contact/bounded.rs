@@ -1,9 +1,9 @@
 //! Friction whose bounds are given, and the bounds that normal impulses give, by turns.
 //!
-//! With given bounds (Tresca's friction) a read-out of velocities is a convex program, whose central path leads to its solution. Coulomb's
-//! is where the bounds are `mu g` of that: a fixed point, which exists wherever bodies can part or stay without sliding (Klarbring and
-//! Pang, Existence of solutions to discrete semicoercive frictional contact problems, 1998). It is approached from contacts without
-//! friction, and Newton's method goes on from there.
+//! With given bounds (Tresca's friction) a read-out of velocities is a convex program, and a step nearly one. Coulomb's law holds where the
+//! bounds are `mu g` of its solution: a fixed point. A read-out has one wherever some velocities that joints allow keep all gaps from closing
+//! and no contact slides (Klarbring and Pang, Existence of solutions to discrete semicoercive frictional contact problems, 1998). It is
+//! approached from contacts without friction, and Newton's method goes on from there.
 
 use super::interior::PART;
 use super::path::NOWHERE;
@@ -14,38 +14,42 @@ use super::{Element, Failed, NewtonSystem, Solver};
 const PROGRAMS: usize = 40;
 /// Error of the bounds, by the largest, from which on Coulomb's law is tried.
 const NEAR: f64 = 0.1;
-/// Least and largest part of its error that a bound is moved by. Where friction presses a light body to the ground (jams), an error grows with
-/// the bound by a few percent from program to program, and the fixed point is far beyond.
+/// Least part of its error that a bound is moved by, so that the programs end, and the largest. Where friction presses a light body to the
+/// ground, an error grows with the bound by a few percent from program to program, and the fixed point is far beyond.
 const LEAST_PART: f64 = 0.01;
 const LARGEST_PART: f64 = 64.0;
 /// Bound of friction where there is none, m/s: the cone needs an interior.
 const NONE: f64 = 1e-9;
 
 impl Element {
-    /// How far the bound is from that of the impulse at hand, m/s.
-    fn bound_error(&self) -> f64 {
-        match self.law.gap && self.law.frictional {
-            true => (self.whole.mu * self.local.g).max(NONE) - self.law.bound,
-            false => 0.0,
-        }
+    /// Does its friction grow with its normal impulse?
+    fn is_bounded(&self) -> bool {
+        self.law.gap && self.law.frictional
     }
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Leads the iterate to the solution at `kappa` by bounds of friction.
     pub(super) fn go_by_bounds(&mut self, kappa: f64) -> Result<(), Failed> {
+        let mut any = false;
         for e in &mut self.step.contacts_mut().elements {
             (e.whole, e.tangent[0]) = (e.law, 0.0);
-            if e.law.gap && e.law.frictional {
+            if e.is_bounded() {
                 (e.law.mu, e.law.bound) = (0.0, NONE);
+                any = true;
             }
         }
-        self.is_imprecise = true;
+        if !any {
+            return Err(NOWHERE);
+        }
+        // starts may have failed because stiff friction took digits from the factors
+        self.is_pivoted = true;
         let done = self.find_bounds(kappa);
         if done.is_err() {
             for e in &mut self.step.contacts_mut().elements {
                 e.law = e.whole;
             }
+            self.kept = None;
         }
         done
     }
@@ -56,9 +60,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
             self.solve_program(program > 0, kappa)?;
             let (mut error, mut largest) = (0.0_f64, 0.0_f64);
             let (mut across, mut square) = (0.0, 0.0);
-            for e in &mut self.step.contacts_mut().elements {
-                let (own, before) = (e.bound_error(), e.tangent[0]);
-                (error, largest) = (error.max(own.abs()), largest.max(e.law.bound));
+            let elements = &mut self.step.contacts_mut().elements;
+            for e in elements.iter_mut().filter(|e| e.is_bounded()) {
+                let bound = (e.whole.mu * e.local.g).max(NONE);
+                let (own, before) = (bound - e.law.bound, e.tangent[0]);
+                (error, largest) = (error.max(own.abs()), largest.max(bound));
                 across += before * (before - own);
                 square += (before - own) * (before - own);
                 e.tangent[0] = own;
@@ -83,8 +89,9 @@ impl<S: NewtonSystem> Solver<'_, S> {
                     }
                 }
             }
-            for e in &mut self.step.contacts_mut().elements {
-                e.law.bound += part * e.tangent[0];
+            let elements = &mut self.step.contacts_mut().elements;
+            for e in elements.iter_mut().filter(|e| e.is_bounded()) {
+                e.law.bound = (e.law.bound + part * e.tangent[0]).max(NONE);
             }
         }
         Err(NOWHERE)

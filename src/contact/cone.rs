@@ -2,8 +2,8 @@
 //! second-order cone.
 //!
 //! All quantities are velocities, m/s (rad/s for rotations): `s = phi(z+)/h`, and the impulses over the contact's
-//! effective mass, normal `g` and tangential `b`. With `eta` the sliding velocity, `u0 = mu g` (or a given bound, for
-//! friction in joints), `psi` the multiplier of the cone:
+//! effective mass, normal `g` and tangential `b`. With `eta` the sliding velocity, `u0 = mu g` and a given bound
+//! (that of friction in joints), `psi` the multiplier of the cone:
 //!
 //! ```text
 //! s g = kappa,    u0 psi + b . eta = kappa,    u0 eta + psi b = 0

@@ -143,8 +143,8 @@ pub(crate) struct Solver<'a, S> {
     pub(super) begins: bool,
     /// Are velocities at a knot read out?
     pub(super) reads_out: bool,
-    /// Are the block factors too imprecise?
-    pub(super) is_imprecise: bool,
+    /// Is the matrix factored with pivots from here on, where the integrator can?
+    pub(super) is_pivoted: bool,
     /// What the point kept by the starts has reached.
     pub(super) kept: Option<Progress>,
     pub(super) stats: StepStats,
@@ -159,7 +159,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             most,
             begins: false,
             reads_out: false,
-            is_imprecise: false,
+            is_pivoted: false,
             kept: None,
             stats: StepStats::default(),
         }
@@ -428,11 +428,11 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
     fn factor(&mut self, flow: &mut Flow, p: &Progress) -> Result<(), Failed> {
         flow.near = p.mean <= NEAR * flow.kappa && p.off <= NEAR * flow.kappa;
         flow.ending += usize::from(flow.near);
-        // rows of a read-out are linear in the velocities
-        self.is_imprecise |=
-            self.reads_out && flow.slides.is_none() && p.residual > flow.expected + self.tolerance;
+        // rows of a read-out are linear in the velocities: what is left beside rounding the factors lost
+        let is_linear = self.reads_out && flow.slides.is_none();
+        self.is_pivoted |= is_linear && p.residual > flow.expected + p.allowed;
         // stiff friction makes the factors lose digits, which the end feels, and the general factors those of light bodies' rows
-        let pivoted = flow.ending > PIVOTED || p.masking > MASKING || self.is_imprecise;
+        let pivoted = flow.ending > PIVOTED || p.masking > MASKING || self.is_pivoted;
         let stiff = p.stiffest.max(p.masking) > STIFF;
         let refined = self.step.view().model.may_be_redundant() || stiff || pivoted;
         flow.refined = refined.then_some(flow.leaves);

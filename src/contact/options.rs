@@ -38,7 +38,7 @@ pub struct ContactOptions {
     pub centred: f64,
     /// Start from the impulses of the step before, which are then part of the state.
     pub warm: bool,
-    /// Iterations of one solve at most, over all its starts and the curves that are followed; each assembles and factors
+    /// Iterations of one solve at most, over all its starts, bounds of friction and curves; each assembles and factors
     /// the step's matrix once. A step that has none left fails as [`crate::dynamics::StepFailure::Budget`], or where a
     /// body turned too far before, as [`crate::dynamics::StepFailure::Domain`].
     pub max_iterations: usize,

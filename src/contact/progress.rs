@@ -16,6 +16,8 @@ pub(super) struct Progress {
     /// Largest residual, m/s, and its row; elements count behind the rows.
     pub residual: f64,
     pub row: usize,
+    /// Largest residual of what is solved, by the tolerance or rounding, m/s.
+    pub allowed: f64,
     /// Mean product, m^2/s^2.
     pub mean: f64,
     pub sum: f64,
@@ -95,12 +97,14 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let centred = off <= center;
         let tolerance = self.tolerance;
         let fits = residual <= tolerance;
-        let solved = residual <= tolerance.max(floor);
+        let allowed = tolerance.max(floor);
+        let solved = residual <= allowed;
         let rounded = solved && beyond <= center;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
         Progress {
             residual,
             row,
+            allowed,
             mean,
             sum,
             off,
