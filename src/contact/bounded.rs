@@ -1,6 +1,6 @@
 //! Friction whose bounds are given, and the bounds that normal impulses give, by turns.
 //!
-//! With given bounds (Tresca's friction) a read-out of velocities is a convex program, and a step nearly one. Coulomb's law holds where the
+//! With given bounds (Tresca's friction) a read-out of velocities is a convex program. Coulomb's law holds where the
 //! bounds are `mu g` of its solution: a fixed point. A read-out has one wherever some velocities that joints allow keep all gaps from closing
 //! and no contact slides (Klarbring and Pang, Existence of solutions to discrete semicoercive frictional contact problems, 1998). It is
 //! approached from contacts without friction, and Newton's method goes on from there.
@@ -8,7 +8,7 @@
 use super::interior::PART;
 use super::path::NOWHERE;
 use super::start::Cold;
-use super::{Element, Failed, NewtonSystem, Solver};
+use super::{Cone, Element, Failed, NewtonSystem, Solver};
 
 /// Programs at most: from 3 to 30 were needed in random trees.
 const PROGRAMS: usize = 40;
@@ -31,6 +31,10 @@ impl Element {
 impl<S: NewtonSystem> Solver<'_, S> {
     /// Leads the iterate to the solution at `kappa` by bounds of friction.
     pub(super) fn go_by_bounds(&mut self, kappa: f64) -> Result<(), Failed> {
+        // pyramids know no bound but `mu g`
+        if self.layout.options.cone != Cone::SecondOrder {
+            return Err(NOWHERE);
+        }
         let mut any = false;
         for e in &mut self.step.contacts_mut().elements {
             (e.whole, e.tangent[0]) = (e.law, 0.0);

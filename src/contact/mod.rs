@@ -63,8 +63,10 @@
 //! With much friction the central path `H(y, kappa) = 0` need not fall monotonically: it may turn back in `kappa`, where
 //! Newton's method finds nothing. As a curve in `(y, kappa)` it goes on (Sard), and is followed by its length with the
 //! tangent as predictor and Newton's method across it as corrector (Keller 1977, pseudo-arclength continuation), with the
-//! same factors bordered by one row and column. Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and `ln kappa`.
-//! Before that, friction with given bounds is solved for, and the bounds are moved to `mu g` of the solution, by turns.
+//! same factors bordered by one row and column; where it leaves the step's domain, friction grows from little to all of it
+//! on another curve. Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter.
+//! For a read-out of velocities, friction with given bounds is solved for before, and the bounds are moved to `mu g` of the
+//! solution, by turns.
 //!
 //! [`ContactOptions::max_iterations`] bounds all of that for one step.
 //!
@@ -202,7 +204,7 @@ pub(crate) enum Moment {
 #[derive(Clone, Copy, Debug)]
 struct Element {
     law: Law,
-    /// The law itself, while friction has a given bound.
+    /// The law itself, while there is less friction, or a given bound of it.
     whole: Law,
     /// Wrenches of unit impulses: along the normal, along the two tangents.
     normal: Row,

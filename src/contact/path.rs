@@ -4,10 +4,12 @@
 //! Newton's method towards a smaller `kappa` finds nothing there. As a curve in `(y, kappa)` it goes on (Sard's theorem:
 //! for almost all data it has no branches), and is followed by its length, with the tangent as predictor and Newton's
 //! method across it as corrector (Keller 1977, pseudo-arclength continuation). Both take the factors of the step's matrix,
-//! bordered by one row and column.
+//! bordered by one row and column. Where the curve leaves the step's domain, friction grows from little to all of it along
+//! another curve, whose beginning is nearly that of a convex problem.
 //!
-//! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and `ln kappa`: no unit and no scale matters.
+//! Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter: no unit and no scale matters.
 
+use super::element::Sides;
 use super::start::Cold;
 use super::{Element, Failed, Memory, NewtonSystem, Solver};
 use crate::dynamics::StepFailure;
@@ -17,6 +19,10 @@ use crate::dynamics::StepFailure;
 
 /// Where the central path is entered, m^2/s^2: higher where no solution is found, up to speeds of 100 m/s.
 const STARTS: [f64; 3] = [1.0, 1e2, 1e4];
+/// Levels on which friction grows, m^2/s^2, and the share of it that it begins with, which a convex problem's solution is
+/// near to.
+const LEVELS: [f64; 5] = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5];
+const LITTLE: f64 = 0.01;
 /// Where a curve is left that leads away from its goal, by the value it began with: a thousand times the speeds.
 const AWAY: f64 = 1e6;
 /// Points on a curve, corrections of one (Newton's method doubles its digits: who needs more is off the curve), and the
@@ -25,8 +31,8 @@ const MOST_POINTS: usize = 400;
 const MOST_CORRECTIONS: usize = 6;
 const SHORTEST: f64 = 1e-6;
 const LONGEST: f64 = 4.0;
-/// The first piece.
-const FIRST: f64 = 1.0;
+/// First piece of friction's curve, which turns soonest; the central path's is 1.
+const ROUGH: f64 = 0.1;
 /// Part of the way to the boundary of the cones that a prediction, and a correction, may go.
 const PREDICTED: f64 = 0.7;
 const CORRECTED: f64 = 0.9;
@@ -46,10 +52,20 @@ pub(super) const NOWHERE: Failed = Failed {
     residual: f64::NAN,
 };
 
+/// What changes along a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Parameter {
+    /// The central path's `kappa`.
+    Path,
+    /// A share of all friction, at this `kappa`.
+    Friction(f64),
+}
+
 /// A point of a curve.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    kappa: f64,
+    parameter: Parameter,
+    value: f64,
     /// Change of its logarithm along the tangent.
     sense: f64,
     /// How far the next point may be.
@@ -57,18 +73,36 @@ struct Point {
 }
 
 impl Point {
-    /// The central path from `kappa` down.
-    fn down(kappa: f64) -> Self {
+    /// The central path from `value` down.
+    fn down(value: f64) -> Self {
         Self {
-            kappa,
+            parameter: Parameter::Path,
+            value,
             sense: -1.0,
-            length: FIRST,
+            length: 1.0,
+        }
+    }
+
+    /// Friction from little up.
+    fn rough(kappa: f64) -> Self {
+        Self {
+            parameter: Parameter::Friction(kappa),
+            value: LITTLE,
+            sense: 1.0,
+            length: ROUGH,
         }
     }
 
     /// Change of the parameter's logarithm to the goal.
     fn left(&self, goal: f64) -> f64 {
-        (goal / self.kappa).ln()
+        (goal / self.value).ln()
+    }
+
+    fn kappa(&self) -> f64 {
+        match self.parameter {
+            Parameter::Path => self.value,
+            Parameter::Friction(kappa) => kappa,
+        }
     }
 }
 
@@ -88,6 +122,13 @@ impl Element {
             }
         }
         out
+    }
+
+    /// Takes a share of all friction; false where a pyramid does not hold the friction impulse then.
+    fn take_share(&mut self, sides: Sides, share: f64) -> bool {
+        self.law.mu = self.whole.mu * share;
+        self.law.bound = self.whole.bound * share;
+        sides.is_none_or(|(pyramid, f)| pyramid.close(&self.law, &self.local, f))
     }
 }
 
@@ -132,11 +173,40 @@ impl<S: NewtonSystem> Solver<'_, S> {
         Err(failed.unwrap_or(NOWHERE))
     }
 
+    /// Leads the iterate to `kappa` along curves on which friction grows.
+    pub(super) fn go_by_friction(&mut self, kappa: f64) -> Result<(), Failed> {
+        let mut failed = None;
+        for e in &mut self.step.contacts_mut().elements {
+            e.whole = e.law;
+        }
+        for level in LEVELS {
+            match self.go_on_level(level, kappa) {
+                Ok(true) => return self.refuse_thrown(kappa),
+                Ok(false) => {}
+                Err(error) if error.may_retry() => failed = failed.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed.unwrap_or(NOWHERE))
+    }
+
+    /// From little friction to all of it on a level, and from there down the central path.
+    fn go_on_level(&mut self, level: f64, kappa: f64) -> Result<bool, Failed> {
+        self.hold(&Point::rough(level));
+        self.cold_start(Cold::Joints, 1.0);
+        let done = self.go_from(Point::rough(level), 1.0);
+        self.take_share(1.0);
+        if let Ok(true) = done {
+            return self.go_from(Point::down(level), kappa);
+        }
+        done
+    }
+
     /// Along the curve through the solution that the iterate is near to, until its parameter is `goal`: the iterate is
     /// the solution there, unless the curve leads elsewhere.
     fn go_from(&mut self, mut at: Point, goal: f64) -> Result<bool, Failed> {
-        self.settle(at.kappa)?;
-        let farthest = (goal / at.kappa).ln().abs() + AWAY.ln();
+        self.settle(at.kappa())?;
+        let farthest = (goal / at.value).ln().abs() + AWAY.ln();
         for e in &mut self.step.contacts_mut().elements {
             e.tangent = [0.0; 5];
         }
@@ -150,7 +220,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 Next::Arrived => return Ok(true),
                 Next::Point(next) => at = next,
                 Next::Nothing if at.length < SHORTEST => break,
-                Next::Nothing => self.return_to_point(),
+                Next::Nothing => self.go_back(&at),
             }
         }
         Ok(false)
@@ -168,7 +238,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         at.length = 0.5 * step;
         self.advance_by(step * at.sense);
         let mut next = Point {
-            kappa: at.kappa * (step * at.sense).exp(),
+            value: at.value * (step * at.sense).exp(),
             ..*at
         };
         let corrections = if arrives {
@@ -180,7 +250,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
         };
         if arrives || left * next.left(goal) < 0.0 {
-            next.kappa = goal;
+            next.value = goal;
             return self.arrive(&next);
         }
         let growth = if corrections <= EASY { 2.0 } else { 1.0 };
@@ -190,11 +260,29 @@ impl<S: NewtonSystem> Solver<'_, S> {
 
     /// The solution at the goal, near to which the iterate is.
     fn arrive(&mut self, at: &Point) -> Result<Next, Failed> {
-        match self.settle(at.kappa) {
+        if !self.hold(at) {
+            return Ok(Next::Nothing);
+        }
+        match self.settle(at.kappa()) {
             Ok(()) => Ok(Next::Arrived),
             Err(error) if error.may_retry() => Ok(Next::Nothing),
             Err(error) => Err(error),
         }
+    }
+
+    /// Makes the parameter hold; false where the iterate is not inside the cones then.
+    fn hold(&mut self, at: &Point) -> bool {
+        match at.parameter {
+            Parameter::Path => true,
+            Parameter::Friction(_) => self.take_share(at.value),
+        }
+    }
+
+    fn take_share(&mut self, share: f64) -> bool {
+        let each = self.step.contacts_mut().each(self.layout);
+        each.fold(true, |inside, (e, sides, _)| {
+            e.take_share(sides, share) && inside
+        })
     }
 
     /// Newton's method at one point.
@@ -229,6 +317,12 @@ impl<S: NewtonSystem> Solver<'_, S> {
         }
     }
 
+    /// The same with the parameter there.
+    fn go_back(&mut self, at: &Point) {
+        self.return_to_point();
+        self.hold(at);
+    }
+
     /// The tangent at a point, as the direction by the logarithm of the parameter, and by length as what is kept.
     fn find_tangent(&mut self, at: &mut Point) -> Result<(), Failed> {
         let (residual, row, _) = self.step.evaluate();
@@ -248,7 +342,11 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// The direction by the logarithm of the parameter.
     fn rise(&mut self, at: &Point) {
         for (e, sides, _) in self.step.contacts_mut().each(self.layout) {
-            e.target = e.target_of(sides, 0.0, at.kappa, 0.0);
+            let (products, bound) = match at.parameter {
+                Parameter::Path => (at.value, 0.0),
+                Parameter::Friction(_) => (0.0, e.law.bound_at(&e.local)),
+            };
+            e.target = e.target_of(sides, 0.0, products, bound);
         }
         self.direct(false, Some(0.0));
     }
@@ -276,7 +374,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// Newton's method across the tangent; how many iterations it took, if it found the curve.
     fn correct(&mut self, at: &mut Point) -> Result<Option<usize>, Failed> {
         for n in 1..=MOST_CORRECTIONS {
-            if self.outside_domain().is_some() {
+            if !self.hold(at) || self.outside_domain().is_some() {
                 return Ok(None);
             }
             let (residual, row, _) = self.step.evaluate();
@@ -294,7 +392,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 return Ok(None);
             }
             self.advance_by(part);
-            at.kappa *= (part * change).exp();
+            at.value *= (part * change).exp();
             if part == 1.0 && size < NEAR {
                 return Ok(Some(n));
             }
@@ -315,7 +413,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
             }
         }
         for (e, sides, _) in c.each(self.layout) {
-            e.aim(sides, at.kappa, false);
+            e.aim(sides, at.kappa(), false);
         }
         self.direct(true, Some(0.0));
         let c = self.step.contacts_mut();

@@ -117,6 +117,12 @@ impl Pyramid {
         2 * self.0.len() + 1
     }
 
+    /// Takes `t` from the other unknowns, which a change of friction asks for; positive inside the pyramid.
+    pub fn close(&self, law: &Law, l: &Local, f: &mut Facets) -> bool {
+        f.at.t = law.mu * l.g - f.at.b[..self.0.len()].iter().sum::<f64>();
+        f.at.t > 0.0
+    }
+
     pub fn read(&self, y: &[f64], f: &mut Facets) {
         let n = self.0.len();
         f.at.b[..n].copy_from_slice(&y[..n]);
@@ -133,7 +139,7 @@ impl Pyramid {
 
     /// Puts the facets on the central path at `nu` for the normal impulse and the sliding velocity of `l`.
     pub fn start(&self, law: &Law, l: &mut Local, f: &mut Facets, nu: f64) {
-        let u0 = law.bound_at(l);
+        let u0 = law.mu * l.g;
         let along = |d: &[f64; 2]| d[0] * l.eta[0] + d[1] * l.eta[1];
         // sum nu/eta_i + nu/psi = mu g, falling in psi
         let least = self.0.iter().map(|d| -along(d)).fold(0.0, f64::max);
