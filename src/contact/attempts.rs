@@ -91,7 +91,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         self.stats.restarts += 1;
-        // farther from the end bounds are the same; steps have other solutions, and some that curves lead to
+        // farther from the end of the path bounds are the same. With steps, too, more random trees run, but a leg with a link of 3 g fails, which
+        // curves solve.
         if self.reads_out && kappa == own {
             match self.go_by_bounds(kappa) {
                 Err(error) if error.may_retry() => {}

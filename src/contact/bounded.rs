@@ -10,7 +10,7 @@ use super::path::NOWHERE;
 use super::start::Cold;
 use super::{Cone, Element, Failed, NewtonSystem, Solver};
 
-/// Programs at most: from 3 to 30 were needed in random trees.
+/// Programs at most, so that a read-out which they do not solve ends.
 const PROGRAMS: usize = 40;
 /// Error of the bounds, by the largest, from which on Coulomb's law is tried.
 const NEAR: f64 = 0.1;

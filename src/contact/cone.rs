@@ -216,10 +216,9 @@ impl Law {
         if self.frictional {
             let (u0, psi) = (self.bound_at(l), 1.0 / l.psi);
             let den = 1.0 / (u0 - dot(&l.b, &l.eta) * psi);
-            let mu = self.mu;
-            out.by_normal = (l.psi - dot(&l.eta, &l.eta) * psi) * mu * den;
+            out.by_normal = (l.psi - dot(&l.eta, &l.eta) * psi) * self.mu * den;
             out.by_slide = [0, 1].map(|i| (l.b[i] - u0 * l.eta[i] * psi) * den);
-            out.drag = [0, 1].map(|i| (l.b[i] * out.by_normal - mu * l.eta[i]) * psi);
+            out.drag = [0, 1].map(|i| (l.b[i] * out.by_normal - self.mu * l.eta[i]) * psi);
             for i in 0..2 {
                 for j in 0..2 {
                     let own = if i == j { u0 } else { 0.0 };

@@ -45,7 +45,7 @@ const SETTLED: f64 = 0.9;
 /// Corrections of a point up to which the next piece is twice as long.
 const EASY: usize = 3;
 
-/// No curve led to the end.
+/// No curve, and no bound of friction, led to the end.
 pub(super) const NOWHERE: Failed = Failed {
     failure: StepFailure::NotConverged,
     row: 0,

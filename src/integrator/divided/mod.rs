@@ -52,7 +52,8 @@ const LENGTHENS: f64 = 0.5;
 /// `h omega` of a part within a step from which the step is made again in smaller ones: more than [`STABLE`], because tensions come and go,
 /// and near the limit 2. A tree whose swing rose from 0.5 to 2.3 within a step of 16 parts gained 4 of 15 J.
 const UNSTABLE: f64 = 1.5;
-/// Parts between two estimates of the swing within a step. Steps in one or two parts are not checked: the next one estimates the swing if its bound grew. An estimate costs about as much as a part; with many light bodies it costs more.
+/// Parts between two estimates of the swing within a step. Steps in one or two parts are not checked: the next one estimates the swing if its
+/// bound grew. An estimate costs about as much as a part; with many light bodies it costs more.
 const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
