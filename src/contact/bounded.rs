@@ -47,9 +47,10 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Err(NOWHERE);
         }
         // starts may have failed because stiff friction took digits from the factors
-        self.is_pivoted = true;
+        let was_pivoted = std::mem::replace(&mut self.is_pivoted, true);
         let done = self.find_bounds(kappa);
         if done.is_err() {
+            self.is_pivoted = was_pivoted;
             for e in &mut self.step.contacts_mut().elements {
                 e.law = e.whole;
             }
