@@ -26,6 +26,9 @@
 //! `G- . (v - a - x + x')/2`. A light foot of the mass `m` that a joint presses onto the ground by the force `u` does not move, so
 //! `-G- . x'/2 = (h u)^2/8m` is in the error of the free motion alone. Whether springs, dampers, friction of joints or actuators
 //! press, makes no difference. Friction of joints is bounded, thus a force: it is always part of `x'`.
+//!
+//! A blow goes through what is held or stands, too, where most of the impulse is then that of the blow. There such an element
+//! keeps the impulses by time of the last knot without a blow, and the rest is part of the blow.
 
 use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
@@ -34,6 +37,8 @@ use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
 /// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
 /// what the central path leaves at open gaps.
 const LOADED: f64 = 1e-6;
+/// Knots that a blow without restitution takes: one closes the gap, the next stops what is left of the approach.
+const BLOW_KNOTS: usize = 2;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,11 +77,17 @@ pub struct Exchange {
 
 /// How long elements have been loaded, from knot to knot of a trajectory; empty at its start.
 #[derive(Clone, Debug, Default)]
-pub struct Loads {
-    /// Which elements have been loaded since the start.
-    stands: Vec<bool>,
-    /// Which elements were loaded at the last knot.
-    last: Vec<bool>,
+pub struct Loads(Vec<Load>);
+
+/// How long an element has been loaded.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// At each knot since the start.
+    stands: bool,
+    /// At this many knots in sequence.
+    knots: usize,
+    /// Its impulses by the time that they stand for, m/s^2, at the last knot without a blow.
+    rates: [f64; 3],
 }
 
 /// Work of what touches at a knot.
@@ -114,6 +125,14 @@ enum Role {
     Held,
     /// It stands: no blow.
     Stands,
+}
+
+/// What an element's impulse at a knot counts as.
+#[derive(Clone, Copy)]
+struct Share {
+    role: Role,
+    /// The impulses by time that count as that, m/s^2, where the rest is a blow.
+    rates: Option<[f64; 3]>,
 }
 
 /// Rows of an exchange: momenta, blows, and the part of them that is held.
@@ -220,12 +239,15 @@ impl Layout {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
-        let roles = self.roles(memory, &impulses[1], loads);
+        // the impulses are those of forces over half of either interval
+        let times = [0.5 * w.at.h_prev, 0.5 * (w.at.h_prev + h)];
+        let shares = self.shares(memory, &impulses[1], times[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let mut rows = vec![vec![0.0; dim]; if y.is_empty() { ROWS } else { 2 * ROWS }];
-        let mut wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], &roles));
+        let mut wrenches =
+            [0, 1].map(|k| self.wrenches(memory, &impulses[k], (&shares, times[k])));
         for (i, e, size) in &struck {
-            let out = &mut wrenches[1][roles[*i] as usize];
+            let out = &mut wrenches[1][Role::Blow as usize];
             e.add_impulses(&self.slots[*i], *size, 1.0, out);
         }
         for (exchange, [blows, held, _]) in rows.chunks_exact_mut(ROWS).zip(&wrenches) {
@@ -248,36 +270,73 @@ impl Layout {
         }
     }
 
-    /// What each element's impulse at the knot counts as; takes up which are loaded.
-    fn roles(&self, memory: &Memory, impulses: &[[f64; 3]], loads: &mut Loads) -> Vec<Role> {
-        let each = memory.elements.iter().zip(impulses);
-        let loaded: Vec<bool> = each
-            .map(|(e, impulses)| e.law.gap && impulses[0] > LOADED)
-            .collect();
-        if loads.stands.len() == loaded.len() {
-            let each = loads.stands.iter_mut().zip(&loaded);
-            each.for_each(|(stands, loaded)| *stands &= loaded);
-        } else {
-            loads.stands.clone_from(&loaded);
-            loads.last = vec![false; loaded.len()];
+    /// What each element's impulses at the knot, which stand for this time, count as; takes up which are loaded.
+    fn shares(
+        &self,
+        memory: &Memory,
+        impulses: &[[f64; 3]],
+        time: f64,
+        Loads(loads): &mut Loads,
+    ) -> Vec<Share> {
+        let begins = loads.len() != impulses.len();
+        if begins {
+            let load = Load {
+                stands: true,
+                knots: 0,
+                rates: [0.0; 3],
+            };
+            *loads = vec![load; impulses.len()];
         }
-        let role = |i: usize, e: &Element| match () {
-            () if loads.stands[i] => Role::Stands,
-            () if !e.law.gap || loaded[i] && loads.last[i] => Role::Held,
-            () => Role::Blow,
+        let all = || memory.elements.iter().zip(impulses);
+        for ((e, own), load) in all().zip(loads.iter_mut()) {
+            if e.law.gap && own[0] > LOADED {
+                load.knots += 1;
+            } else {
+                *load = Load {
+                    stands: false,
+                    knots: 0,
+                    rates: [0.0; 3],
+                };
+            }
+        }
+        let holds = |load: &Load| load.stands || load.knots > BLOW_KNOTS;
+        let is_blow = loads.iter().any(|l| l.knots > 0 && !holds(l));
+        // a blow alone
+        let is_free = !loads.iter().any(holds);
+        let each = all().zip(loads.iter_mut());
+        let share = |((e, own), load): ((&Element, &[f64; 3]), &mut Load)| {
+            if !is_blow && time > 0.0 {
+                load.rates = own.map(|own| own / time);
+            }
+            let held = !e.law.gap || holds(load) || is_free && load.knots == BLOW_KNOTS;
+            Share {
+                role: match held {
+                    _ if load.stands => Role::Stands,
+                    true => Role::Held,
+                    false => Role::Blow,
+                },
+                rates: (is_blow && holds(load)).then_some(load.rates),
+            }
         };
-        let each = memory.elements.iter().enumerate();
-        let roles = each.map(|(i, e)| role(i, e)).collect();
-        loads.last = loaded;
-        roles
+        each.map(share).collect()
     }
 
-    /// Wrenches on the bodies of the elements' impulses, by role.
-    fn wrenches(&self, memory: &Memory, impulses: &[[f64; 3]], roles: &[Role]) -> [Vec<f64>; 3] {
+    /// Wrenches on the bodies of the elements' impulses, which stand for this time, by role.
+    fn wrenches(
+        &self,
+        memory: &Memory,
+        impulses: &[[f64; 3]],
+        (shares, time): (&[Share], f64),
+    ) -> [Vec<f64>; 3] {
         let mut out = [0, 1, 2].map(|_| vec![0.0; 6 * self.sizes.len()]);
         let each = memory.elements.iter().zip(&self.slots);
-        for ((e, slot), (part, role)) in each.zip(impulses.iter().zip(roles)) {
-            e.add_impulses(slot, *part, 1.0, &mut out[*role as usize]);
+        for ((e, slot), (all, share)) in each.zip(impulses.iter().zip(shares)) {
+            let own = share.rates.map_or(*all, |rates| rates.map(|r| r * time));
+            e.add_impulses(slot, own, 1.0, &mut out[share.role as usize]);
+            let rest = [0, 1, 2].map(|i| all[i] - own[i]);
+            if rest != [0.0; 3] {
+                e.add_impulses(slot, rest, 1.0, &mut out[Role::Blow as usize]);
+            }
         }
         out
     }
