@@ -456,6 +456,17 @@ impl Layout {
         first..first + BLOW * count
     }
 
+    /// The contact, limit or friction of a joint that has the largest impulse of the iterate at hand, if any has one.
+    pub(crate) fn most_loaded(&self, memory: &Memory) -> Option<usize> {
+        let size = |(e, slot): (&Element, &Slot)| {
+            let [normal, first, second] = e.local.impulses();
+            slot.mass * normal.hypot(first.hypot(second))
+        };
+        let sizes = memory.elements.iter().zip(&self.slots).map(size);
+        let most = sizes.enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (most.1 > 0.0).then_some(most.0)
+    }
+
     /// Name of an element.
     pub(crate) fn name(&self, m: &Mechanism, element: usize) -> String {
         match self.slots[element].source {

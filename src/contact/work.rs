@@ -90,6 +90,37 @@ struct Load {
     rates: [f64; 3],
 }
 
+impl Load {
+    /// At the start of a trajectory.
+    const START: Self = Self {
+        stands: true,
+        ..Self::NONE
+    };
+    const NONE: Self = Self {
+        stands: false,
+        knots: 0,
+        rates: [0.0; 3],
+    };
+
+    /// What the element's impulses at the next knot count as, unless it begins to be loaded.
+    fn role(&self) -> Option<Role> {
+        match self.stands {
+            true => Some(Role::Stands),
+            false => (self.knots >= BLOW_KNOTS).then_some(Role::Held),
+        }
+    }
+
+    /// Goes on to the next knot, with new rates unless there is a blow.
+    fn add(&mut self, loaded: bool, rates: Option<[f64; 3]>) {
+        if !loaded {
+            *self = Self::NONE;
+            return;
+        }
+        self.knots += 1;
+        self.rates = rates.unwrap_or(self.rates);
+    }
+}
+
 /// Work of what touches at a knot.
 #[derive(Clone, Debug, Default)]
 pub struct KnotWork {
@@ -226,13 +257,13 @@ impl Layout {
     }
 
     /// Begins the work of what touches at a knot, after the velocities there were read. `y` are the unknowns of the step from the knot,
-    /// empty at the last one, `after` the velocities over its interval `h`, and `dim` the length of rows. At the start of a
+    /// empty at the last one, `velocities` those over its interval `h`, and `dim` the length of rows. At the start of a
     /// trajectory `loads` is empty; it then keeps which elements are loaded.
     pub(crate) fn begin_work(
         &self,
         w: &View,
         memory: &Memory,
-        (y, after, h): (&[f64], &[f64], f64),
+        (y, velocities, h): (&[f64], &[f64], f64),
         dim: usize,
         loads: &mut Loads,
     ) -> KnotBooks {
@@ -240,12 +271,12 @@ impl Layout {
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
         // the impulses are those of forces over half of either interval
-        let times = [0.5 * w.at.h_prev, 0.5 * (w.at.h_prev + h)];
+        let after = if y.is_empty() { 0.0 } else { h };
+        let times = [0.5 * w.at.h_prev, 0.5 * (w.at.h_prev + after)];
         let shares = self.shares(memory, &impulses[1], times[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let mut rows = vec![vec![0.0; dim]; if y.is_empty() { ROWS } else { 2 * ROWS }];
-        let mut wrenches =
-            [0, 1].map(|k| self.wrenches(memory, &impulses[k], (&shares, times[k])));
+        let mut wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], (&shares, times[k])));
         for (i, e, size) in &struck {
             let out = &mut wrenches[1][Role::Blow as usize];
             e.add_impulses(&self.slots[*i], *size, 1.0, out);
@@ -260,7 +291,7 @@ impl Layout {
         }
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
         if let Some(row) = rows.get_mut(ROWS) {
-            momenta(w.model, after, h, row);
+            momenta(w.model, velocities, h, row);
         }
         KnotBooks {
             rows,
@@ -278,47 +309,31 @@ impl Layout {
         time: f64,
         Loads(loads): &mut Loads,
     ) -> Vec<Share> {
-        let begins = loads.len() != impulses.len();
-        if begins {
-            let load = Load {
-                stands: true,
-                knots: 0,
-                rates: [0.0; 3],
-            };
-            *loads = vec![load; impulses.len()];
+        if loads.len() != impulses.len() {
+            *loads = vec![Load::START; impulses.len()];
         }
+        let loaded = |e: &Element, own: &[f64; 3]| e.law.gap && own[0] > LOADED;
         let all = || memory.elements.iter().zip(impulses);
-        for ((e, own), load) in all().zip(loads.iter_mut()) {
-            if e.law.gap && own[0] > LOADED {
-                load.knots += 1;
-            } else {
-                *load = Load {
-                    stands: false,
-                    knots: 0,
-                    rates: [0.0; 3],
-                };
-            }
-        }
-        let holds = |load: &Load| load.stands || load.knots > BLOW_KNOTS;
-        let is_blow = loads.iter().any(|l| l.knots > 0 && !holds(l));
-        // a blow alone
-        let is_free = !loads.iter().any(holds);
-        let each = all().zip(loads.iter_mut());
+        let mut each = all().zip(&*loads);
+        let is_blow = each.any(|((e, own), load)| loaded(e, own) && load.role().is_none());
+        let is_free = loads.iter().all(|load| load.role().is_none());
         let share = |((e, own), load): ((&Element, &[f64; 3]), &mut Load)| {
-            if !is_blow && time > 0.0 {
-                load.rates = own.map(|own| own / time);
-            }
-            let held = !e.law.gap || holds(load) || is_free && load.knots == BLOW_KNOTS;
-            Share {
-                role: match held {
-                    _ if load.stands => Role::Stands,
-                    true => Role::Held,
-                    false => Role::Blow,
-                },
-                rates: (is_blow && holds(load)).then_some(load.rates),
-            }
+            let (loaded, role) = (loaded(e, own), load.role());
+            let rates = is_blow && role.is_some();
+            let rates = rates.then_some(load.rates);
+            load.add(
+                loaded,
+                (!is_blow && time > 0.0).then(|| own.map(|own| own / time)),
+            );
+            let role = match role {
+                _ if !e.law.gap => Role::Held,
+                Some(role) if loaded || is_blow => role,
+                None if is_free && load.knots == BLOW_KNOTS => Role::Held,
+                _ => Role::Blow,
+            };
+            Share { role, rates }
         };
-        each.map(share).collect()
+        all().zip(loads.iter_mut()).map(share).collect()
     }
 
     /// Wrenches on the bodies of the elements' impulses, which stand for this time, by role.

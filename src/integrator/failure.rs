@@ -1,6 +1,6 @@
 //! What a step that failed tells its user.
 
-use crate::contact::{Layout, View};
+use crate::contact::{Layout, Memory, View};
 use crate::dynamics::{StepError, StepFailure};
 use crate::spatial::{COARSE_TURN, RotationLaw};
 
@@ -39,25 +39,45 @@ pub(super) fn turn_bounds(law: &RotationLaw, h: f64) -> String {
     )
 }
 
-/// The body whose turn is the cause of a step with contacts that was not solved, as far as the velocities of its state tell, and what to
-/// report of it: at a coarse turn contacts may ask for more than the rotation law has.
-pub(super) fn explain_turn(
+/// Why a step with contacts, or the velocities at its knot, were not solved: the message, and the body whose turn is the cause, as far as
+/// the velocities of its state tell. At a coarse turn contacts may ask for more than the rotation law has.
+pub(super) fn explain_contacts(
     failure: StepFailure,
     view: &View,
+    (contacts, memory): (&Layout, &Memory),
     finer: &str,
-) -> Option<(usize, String)> {
-    if !matches!(failure, StepFailure::NotConverged | StepFailure::Budget) {
-        return None;
-    }
+) -> Option<(Option<usize>, String)> {
+    let (when, or) = match failure {
+        StepFailure::NotConverged => ("", ""),
+        StepFailure::Budget => (
+            " when the iterations that it may take were used up",
+            ", or raise max_iterations of its contacts",
+        ),
+        _ => return None,
+    };
     let h = view.at.h();
     let (body, turn) = view.model.largest_chord_turn(view.before, h);
-    (turn > COARSE_TURN).then(|| {
+    if turn > COARSE_TURN {
         let bounds = turn_bounds(&view.model.bodies[body].rotation, h);
         let message = format!(
             "the body turns by {turn:.2} rad in its step, too far for the contacts, limits and friction there, which were not solved: expected less than {COARSE_TURN} rad ({bounds}); take {finer}"
         );
-        (body, message)
-    })
+        return Some((Some(body), message));
+    }
+    let what = match view.at.steps() {
+        true => "the equations of the step",
+        false => "the equations of the velocities at the knot",
+    };
+    let loaded = contacts.most_loaded(memory).map_or(String::new(), |i| {
+        format!(
+            " (the largest force is that of {})",
+            contacts.name(view.model, i)
+        )
+    });
+    let message = format!(
+        "{what}, with its contacts, limits and friction, were not solved to the tolerance{when}{loaded}; take {finer}, a larger kappa or less friction{or}; if it is the first step, check the initial state"
+    );
+    Some((None, message))
 }
 
 /// What went wrong in a step between intervals `(before, after)`, and the remedy. `law` is that of the body that failed, `finer` what
@@ -66,7 +86,6 @@ pub(super) fn explain(
     failure: StepFailure,
     residual: f64,
     (before, after): (f64, f64),
-    contacts: &Layout,
     (law, finer): (&RotationLaw, &str),
 ) -> String {
     match failure {
@@ -80,19 +99,9 @@ pub(super) fn explain(
         StepFailure::HalfTurn => {
             "its joint with two turns is at half a turn, where two rates do not tell its motion; take another time step, or the integrator `maximal`"
         }
-        StepFailure::Budget => {
-            return format!(
-                "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance when the iterations that it may take were used up; take {finer}, a larger kappa or less friction, or raise max_iterations of its contacts"
-            );
-        }
-        StepFailure::NotConverged if contacts.is_empty() => {
+        StepFailure::NotConverged | StepFailure::Budget => {
             return format!(
                 "Newton's method did not reach the tolerance; take {finer}; or check forces and the initial state"
-            );
-        }
-        StepFailure::NotConverged => {
-            return format!(
-                "the equations of the step, with its contacts, limits and friction, were not solved to the tolerance; take {finer}, a larger kappa or less friction; if it is the first step, check the initial state"
             );
         }
         // bodies that turn too fast leave no numbers to factor

@@ -59,7 +59,7 @@ mod work;
 pub use work::Work;
 
 use super::Options;
-use super::failure::{explain, explain_turn};
+use super::failure::{explain, explain_contacts};
 use crate::block::Symbolic;
 use crate::contact::Failed;
 use crate::dynamics::{
@@ -194,9 +194,16 @@ impl Maximal {
         if self.contacts.is_empty() {
             return error;
         }
-        match explain_turn(f.failure, &self.view(w), self.options.finer_steps()) {
+        let contacts = (&self.contacts, &w.contacts);
+        let explained = explain_contacts(
+            f.failure,
+            &self.view(w),
+            contacts,
+            self.options.finer_steps(),
+        );
+        match explained {
             Some((body, message)) => StepError {
-                element: self.element(6 * body),
+                element: body.map_or(error.element, |body| self.element(6 * body)),
                 message,
                 ..error
             },
@@ -212,7 +219,6 @@ impl Maximal {
             failure,
             residual,
             intervals,
-            &self.contacts,
             (&law, self.options.finer_steps()),
         );
         StepError {

@@ -20,7 +20,7 @@ use super::work::{Articulated, Moved, Work, wide};
 use super::{Minimal, Node};
 use crate::contact::{self, Acts, Failed, KnotWork, Loads, Memory, NewtonSystem, Solver, View};
 use crate::dynamics::{Knot, KnotPoint, Place, StepError, StepFailure, StepStats};
-use crate::integrator::failure::explain_turn;
+use crate::integrator::failure::explain_contacts;
 use crate::mechanism::{Relative, Vec6};
 use crate::spatial::{Mat3, Pose, RotationLaw, Vec3, increment};
 
@@ -606,9 +606,13 @@ impl Minimal {
     }
 
     fn failed(&self, f: &Failed, at: &Knot, w: &Work) -> StepError {
-        if let Some((body, message)) =
-            explain_turn(f.failure, &self.view(w), self.options.finer_steps())
-        {
+        let explained = explain_contacts(
+            f.failure,
+            &self.view(w),
+            (&self.contacts, &w.touching.memory),
+            self.options.finer_steps(),
+        );
+        if let Some((Some(body), message)) = explained {
             return StepError {
                 message,
                 ..self.failure(f.failure, at, body, f.residual)
@@ -622,13 +626,21 @@ impl Minimal {
             format!("{} `{joint}`", if is_free { "body" } else { "joint" })
         };
         let (first, dim) = (self.bodies(), self.dimension());
+        let failure = |body| {
+            let error = self.failure(f.failure, at, body, f.residual);
+            let message = explained.map(|(_, message)| message);
+            StepError {
+                message: message.unwrap_or_else(|| error.message.clone()),
+                ..error
+            }
+        };
         if f.row < first {
-            return self.failure(f.failure, at, f.row / 6, f.residual);
+            return failure(f.row / 6);
         }
         if let Some(error) = self.near_half_turn(f, at, w) {
             return error;
         }
-        let mut error = self.failure(f.failure, at, self.nodes[0].body, f.residual);
+        let mut error = failure(self.nodes[0].body);
         error.element = match f.row.checked_sub(dim) {
             Some(element) => self.contacts.name(&self.mechanism, element),
             None => {

@@ -36,7 +36,6 @@ impl Minimal {
             failure,
             residual,
             intervals,
-            &self.contacts,
             (&body.rotation, self.options.finer_steps()),
         );
         StepError {
