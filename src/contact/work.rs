@@ -31,6 +31,7 @@
 //! keeps the impulses by time of the last knot without a blow, and the rest is part of the blow.
 
 use super::blow::PLACE;
+use super::exchange::TOUCHES;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
 use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
 
@@ -82,7 +83,7 @@ pub struct Loads(Vec<Load>);
 /// How long an element has been loaded.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// At each knot since the start.
+    /// At each knot since the start, and nothing else for long.
     stands: bool,
     /// At this many knots in sequence.
     knots: usize,
@@ -91,11 +92,6 @@ struct Load {
 }
 
 impl Load {
-    /// At the start of a trajectory.
-    const START: Self = Self {
-        stands: true,
-        ..Self::NONE
-    };
     const NONE: Self = Self {
         stands: false,
         knots: 0,
@@ -310,7 +306,16 @@ impl Layout {
         Loads(loads): &mut Loads,
     ) -> Vec<Share> {
         if loads.len() != impulses.len() {
-            *loads = vec![Load::START; impulses.len()];
+            // what is open at the start comes to touch within the step
+            let start = |e: &Element| Load {
+                stands: e.law.gap && e.here.gap < TOUCHES,
+                ..Load::NONE
+            };
+            *loads = memory.elements.iter().map(start).collect();
+        }
+        // beside what is held, what stands is held, too: either alone would throw a body that both press
+        if loads.iter().any(|l| matches!(l.role(), Some(Role::Held))) {
+            loads.iter_mut().for_each(|load| load.stands = false);
         }
         let loaded = |e: &Element, own: &[f64; 3]| e.law.gap && own[0] > LOADED;
         let all = || memory.elements.iter().zip(impulses);
@@ -319,12 +324,9 @@ impl Layout {
         let is_free = loads.iter().all(|load| load.role().is_none());
         let share = |((e, own), load): ((&Element, &[f64; 3]), &mut Load)| {
             let (loaded, role) = (loaded(e, own), load.role());
-            let rates = is_blow && role.is_some();
-            let rates = rates.then_some(load.rates);
-            load.add(
-                loaded,
-                (!is_blow && time > 0.0).then(|| own.map(|own| own / time)),
-            );
+            let rates = (is_blow && role.is_some()).then_some(load.rates);
+            let by_time = || own.map(|own| own / time);
+            load.add(loaded, (!is_blow && time > 0.0).then(by_time));
             let role = match role {
                 _ if !e.law.gap => Role::Held,
                 Some(role) if loaded || is_blow => role,
