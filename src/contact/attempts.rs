@@ -51,8 +51,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
         first.map_or(Ok(()), Err)
     }
 
-    /// Tries to stay as in the step before, then a warm start and cold ones, then what came nearest, then the central path around what
-    /// stopped them.
+    /// Tries to stay as in the step before, then a warm start and cold ones, then what came nearest, then bounds of friction, then the central
+    /// path around what stopped them.
     fn solve_at(&mut self, y: &[f64], warm: bool, kappa: f64) -> Result<(), Failed> {
         // what bounces does not go on as before
         if warm && !self.layout.elastic && self.stay(y, kappa)? && self.refuse_thrown(kappa).is_ok()
@@ -91,9 +91,8 @@ impl<S: NewtonSystem> Solver<'_, S> {
             return Ok(());
         }
         self.stats.restarts += 1;
-        // farther from the end of the path bounds are the same. With steps, too, more random trees run, but a leg with a link of 3 g fails, which
-        // curves solve.
-        if self.reads_out && kappa == own {
+        // farther from the end of the path bounds are the same
+        if kappa == own {
             match self.go_by_bounds(kappa) {
                 Err(error) if error.may_retry() => {}
                 done => return done.map_err(|error| error.after(failed)),

@@ -65,8 +65,7 @@
 //! tangent as predictor and Newton's method across it as corrector (Keller 1977, pseudo-arclength continuation), with the
 //! same factors bordered by one row and column; where it leaves the step's domain, friction grows from little to all of it
 //! on another curve. Length is measured in `ln s`, `ln g`, `ln psi`, `b/u0` and the logarithm of the parameter.
-//! For a read-out of velocities, friction with given bounds is solved for before, and the bounds are moved to `mu g` of the
-//! solution, by turns.
+//! Before that, friction with given bounds is solved for, and the bounds are moved to `mu g` of the solution, by turns.
 //!
 //! [`ContactOptions::max_iterations`] bounds all of that for one step.
 //!

@@ -144,7 +144,7 @@ fn singular_steps_have_their_derivatives() {
     let (q, _) = start(0.5);
     let s = Minimal::new(chain().build().expect("valid"), &q, options).expect("a tree");
     let (mut w, mut singular) = (s.work(), 0);
-    moved(&s, 0.4, 61, |solved, _| {
+    let mut each = |solved: &SolvedStep, _: &StepStats| {
         let known = s.linearize_in(solved, &mut w).expect("regular");
         if known.fallbacks == 0 || singular > 0 {
             return;
@@ -178,6 +178,9 @@ fn singular_steps_have_their_derivatives() {
             (1e-6, 1e-4),
             outcome,
         );
-    });
+    };
+    for height in HEIGHTS {
+        moved(&s, height, 61, &mut each);
+    }
     assert!(singular > 0, "no recursion was singular");
 }
