@@ -80,7 +80,7 @@ impl Balance {
     /// potential energy or of a work. With forces at knots the error is `(h^2/8) F' M^-1 F` minus its value at the start, `F` the
     /// forces of springs and the like: of an oscillator `(h omega)^2/4` of its energy, and beyond all that is in play exactly where
     /// `h omega > 2`, where it explodes. What actuators, and forces that press a held contact, add to it
-    /// ([`Balance::unresolved`]) is taken off: a stiff servo that sets in is right after its first steps, and a light foot that a
+    /// ([`Balance::unresolved`]) is taken off where that is less ([`Balance::motion_error`]): a stiff servo that sets in is right after its first steps, and a light foot that a
     /// spring presses onto the ground does not move. An explosion that stays small beside what happened before is found
     /// in windows of its own.
     ///
