@@ -50,6 +50,11 @@ enum Places {
 }
 
 impl Slot {
+    /// Is it friction of a joint, which has no gap?
+    pub(super) fn is_friction(&self) -> bool {
+        matches!(self.source, Source::Friction(..))
+    }
+
     /// The contact that an element is.
     pub(super) fn contact<'a>(&self, w: &View<'a>) -> Option<&'a Contact> {
         match self.source {

@@ -428,7 +428,7 @@ impl Layout {
     /// Are there contacts or limits, not friction in joints alone?
     pub(crate) fn has_gaps(&self) -> bool {
         let mut each = self.slots.iter();
-        each.any(|s| !matches!(s.source, Source::Friction(..)))
+        each.any(|s| !s.is_friction())
     }
 
     /// How many there are.

@@ -32,7 +32,7 @@
 
 use super::blow::PLACE;
 use super::exchange::TOUCHES;
-use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
+use super::{BLOW, Element, IMPULSES, Layout, Memory, Slot, UNKNOWNS, View};
 use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
 
 /// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
@@ -307,35 +307,36 @@ impl Layout {
     ) -> Vec<Share> {
         if loads.len() != impulses.len() {
             // what is open at the start comes to touch within the step
-            let start = |e: &Element| Load {
-                stands: e.law.gap && e.here.gap < TOUCHES,
+            let start = |(e, slot): (&Element, &Slot)| Load {
+                stands: !slot.is_friction() && e.here.gap < TOUCHES,
                 ..Load::NONE
             };
-            *loads = memory.elements.iter().map(start).collect();
+            *loads = memory.elements.iter().zip(&self.slots).map(start).collect();
         }
         // beside what is held, what stands is held, too: either alone would throw a body that both press
         if loads.iter().any(|l| matches!(l.role(), Some(Role::Held))) {
             loads.iter_mut().for_each(|load| load.stands = false);
         }
-        let loaded = |e: &Element, own: &[f64; 3]| e.law.gap && own[0] > LOADED;
-        let all = || memory.elements.iter().zip(impulses);
-        let mut each = all().zip(&*loads);
-        let is_blow = each.any(|((e, own), load)| loaded(e, own) && load.role().is_none());
+        // friction of joints has no normal impulse
+        let loaded = |own: &[f64; 3]| own[0] > LOADED;
+        let mut each = impulses.iter().zip(&*loads);
+        let is_blow = each.any(|(own, load)| loaded(own) && load.role().is_none());
         let is_free = loads.iter().all(|load| load.role().is_none());
-        let share = |((e, own), load): ((&Element, &[f64; 3]), &mut Load)| {
-            let (loaded, role) = (loaded(e, own), load.role());
+        let share = |((slot, own), load): ((&Slot, &[f64; 3]), &mut Load)| {
+            let (loaded, role) = (loaded(own), load.role());
             let rates = (is_blow && role.is_some()).then_some(load.rates);
             let by_time = || own.map(|own| own / time);
             load.add(loaded, (!is_blow && time > 0.0).then(by_time));
             let role = match role {
-                _ if !e.law.gap => Role::Held,
+                _ if slot.is_friction() => Role::Held,
                 Some(role) if loaded || is_blow => role,
                 None if is_free && load.knots == BLOW_KNOTS => Role::Held,
                 _ => Role::Blow,
             };
             Share { role, rates }
         };
-        all().zip(loads.iter_mut()).map(share).collect()
+        let each = self.slots.iter().zip(impulses);
+        each.zip(loads.iter_mut()).map(share).collect()
     }
 
     /// Wrenches on the bodies of the elements' impulses, which stand for this time, by role.
