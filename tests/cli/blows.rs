@@ -103,3 +103,63 @@ knee = {knee}
         }
     }
 }
+
+/// A hammer falls onto the stop above a light foot that stands on the floor, in the first step or later, and bounces or not. What the
+/// foot holds of the blow was no part of it: works were wrong by up to the whole energy.
+#[test]
+fn blows_of_hammers_go_through_standing_feet() {
+    let folder = Folder::new("blows_hammers");
+    for (hammer, foot, h, restitution, stiffness) in [
+        (5.0, 0.02, 0.01, 0.8, 500.0),
+        (5.0, 0.02, 0.004, 0.8, 500.0),
+        (12.0, 0.01, 0.004, 0.5, 300.0),
+        (2.0, 0.05, 0.01, 0.3, 200.0),
+        (5.0, 0.005, 0.002, 0.9, 1000.0),
+        (20.0, 0.02, 0.005, 0.0, 800.0),
+        (5.0, 0.02, 0.01, 0.0, 500.0),
+    ] {
+        let text = format!(
+            r#"time_step = {h:e}
+horizon = 2.0
+[mechanism.half_spaces.floor]
+[mechanism.bodies.hammer]
+mass = {hammer}
+shape = {{ sphere = 0.1 }}
+[mechanism.bodies.foot]
+mass = {foot}
+shape = {{ sphere = 0.02 }}
+contacts.skin = {{ friction = 0.5 }}
+[mechanism.joints.rail]
+kind = "prismatic"
+child = "hammer"
+axis = [0.0, 0.0, 1.0]
+[mechanism.joints.leg]
+kind = "prismatic"
+parent = "hammer"
+child = "foot"
+axis = [0.0, 0.0, -1.0]
+parent_anchor = [0.0, 0.0, -0.2]
+stiffness = {stiffness}
+limits = [-0.03, 0.2]
+restitution = {restitution}
+[initial]
+rail = {{ coordinate = 0.2, rate = -2.0 }}
+leg = {{ coordinate = -0.02, rate = -2.0 }}
+"#
+        );
+        // bounces are those of `maximal`
+        let offered = if restitution > 0.0 { &BOTH[1..] } else { &BOTH };
+        for integrator in offered {
+            for substeps in [&[][..], &["--substeps", "1"]] {
+                let arguments = [&["--integrator", *integrator], substeps].concat();
+                let v = simulate(&folder, &text, &arguments);
+                let what = format!("{arguments:?}, {hammer} and {foot} kg, h = {h}");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let [before, after, error] =
+                    ["energy_initial", "energy_final", "energy_error_max"].map(|of| number(&v, of));
+                assert!(after < 0.9 * before, "{what}: it strikes nothing");
+                assert!(error < 0.01 * before, "{what}: {error:e} of {before} J");
+            }
+        }
+    }
+}
