@@ -34,7 +34,7 @@ const MOVES: usize = 10;
 const ROUNDS: usize = 30;
 
 /// Gap up to which bodies count as touching where a read-out holds them, m: steps leave gaps far below it.
-pub(super) const TOUCHES: f64 = 1e-6;
+const TOUCHES: f64 = 1e-6;
 /// Distance up to which two parts that touch make one place, m.
 const NEARBY: f64 = 1e-4;
 /// Parts of two bodies that a read-out compares at most: more than a body on a grid touches at a time.

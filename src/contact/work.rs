@@ -13,33 +13,34 @@
 //! rest
 //!
 //! ```text
-//! J . (a + b)/2 + (G- - G+) . x/2,     x = M^-1 J' the change of the velocities by impulses J' of blows.
+//! J . (a + b)/2 + (G- - G+) . (b - a)/2 - (T- - T+)/2,     T = G . y.
 //! ```
 //!
-//! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`. The energy error is then
-//! `G- . (v - a - x)/2` less its value at the start. What has stood since the start only holds, and is no blow: a light leg that is
-//! pushed against the ground would be thrown far by its push in half a step. Of all else `J' = J`, so that the error is that of
-//! the free motion, and constant forces do exactly their work whatever they drive against what.
+//! `T` is the error of the motion: half of a force's impulse acts at either end of an interval, between the velocity at the knot and that
+//! of the interval, so that the energy read at a knot has `T-/2` too much. `y` is the change of the velocities by the impulse `G` if what is
+//! loaded over its interval lets nothing move: a light foot that is pushed against the ground stays where it is, however far its
+//! push would throw it in half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start:
+//! constant forces do exactly their work, whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
+//! With the rows `C` of what is loaded, the normals, and the tangents of what friction holds,
 //!
-//! The energy check needs the error of the motion itself. An element that was loaded at the knot before, too, holds what forces press
-//! onto it: it acts as a constraint. With `x'` the part of `x` by such elements, the error of the motion within these constraints is
-//! `G- . (v - a - x + x')/2`. A light foot of the mass `m` that a joint presses onto the ground by the force `u` does not move, so
-//! `-G- . x'/2 = (h u)^2/8m` is in the error of the free motion alone. Whether springs, dampers, friction of joints or actuators
-//! press, makes no difference. Friction of joints is bounded, thus a force: it is always part of `x'`.
+//! ```text
+//! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 G,  X = M^-1 C',  K = C X.
+//! ```
 //!
-//! A blow goes through what is held or stands, too, where most of the impulse is then that of the blow. There such an element
-//! keeps the impulses by time of the last knot without a blow, and the rest is part of the blow.
+//! Dampers move what yields, too. Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
-use super::exchange::TOUCHES;
-use super::{BLOW, Element, IMPULSES, Layout, Memory, Slot, UNKNOWNS, View};
+use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
 use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
+use nalgebra::{DMatrix, DVector};
 
-/// Impulse by the contact's mass, m/s, from which something stands: a thousandth of what gravity gives in a step of 0.1 ms, and far above
+/// Impulse by the contact's mass, m/s, from which something is loaded: a thousandth of what gravity gives in a step of 0.1 ms, and far above
 /// what the central path leaves at open gaps.
 const LOADED: f64 = 1e-6;
-/// Knots that a blow without restitution takes: one closes the gap, the next stops what is left of the approach.
-const BLOW_KNOTS: usize = 2;
+/// Share of the largest friction below which it holds: the cone of what slides is used up to the central path's `kappa`.
+const HOLDS: f64 = 0.99;
+/// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
+const REDUNDANT: f64 = 1e-10;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,62 +61,20 @@ impl std::ops::AddAssign for ContactWork {
 /// What impulses at a knot change, velocities six a body.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
-    /// Work of what touches, with the mean of the velocities.
+    /// Work of what touches, as if dampers were forces.
     pub work: ContactWork,
     /// Mean of the velocities before and after them.
     pub mean: Vec<f64>,
-    /// Change of the velocities by all impulses.
-    pub change: Vec<f64>,
-    /// The part of it by blows.
-    pub blow: Vec<f64>,
-    /// The part of that by elements which were loaded at the knot before, too, and by friction of joints.
-    pub held: Vec<f64>,
-    /// Product of the impulses of forces and dampers with the change by blows, J.
-    pub others_on_blow: f64,
-    /// The same with the part of it that is held, J.
-    pub others_on_held: f64,
+    /// Changes of the velocities by the forces and dampers before and after the knot, if what is loaded then lets nothing move.
+    pub yields: [Vec<f64>; 2],
+    /// The change by all impulses, less either of them.
+    pub held: [Vec<f64>; 2],
 }
 
-/// How long elements have been loaded, from knot to knot of a trajectory; empty at its start.
+/// How many directions of each element are loaded over the interval before a knot: none, the normal, or with tangents that friction holds
+/// three. Empty at the start of a trajectory.
 #[derive(Clone, Debug, Default)]
-pub struct Loads(Vec<Load>);
-
-/// How long an element has been loaded.
-#[derive(Clone, Copy, Debug)]
-struct Load {
-    /// At each knot since the start, and nothing else for long.
-    stands: bool,
-    /// At this many knots in sequence.
-    knots: usize,
-    /// Its impulses by the time that they stand for, m/s^2, at the last knot without a blow.
-    rates: [f64; 3],
-}
-
-impl Load {
-    const NONE: Self = Self {
-        stands: false,
-        knots: 0,
-        rates: [0.0; 3],
-    };
-
-    /// What the element's impulses at the next knot count as, unless it begins to be loaded.
-    fn role(&self) -> Option<Role> {
-        match self.stands {
-            true => Some(Role::Stands),
-            false => (self.knots >= BLOW_KNOTS).then_some(Role::Held),
-        }
-    }
-
-    /// Goes on to the next knot, with new rates unless there is a blow.
-    fn add(&mut self, loaded: bool, rates: Option<[f64; 3]>) {
-        if !loaded {
-            *self = Self::NONE;
-            return;
-        }
-        self.knots += 1;
-        self.rates = rates.unwrap_or(self.rates);
-    }
-}
+pub struct Loads(Vec<usize>);
 
 /// Work of what touches at a knot.
 #[derive(Clone, Debug, Default)]
@@ -129,41 +88,24 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, blows until the velocities that are read, and the part of them that is held; unless it is the last
-    /// knot, momenta after it and the same of the whole knot.
+    /// Momenta before the knot, and impulses until the velocities that are read; unless it is the last knot, momenta after it and
+    /// impulses of the whole knot; then unit impulses along what is loaded.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
     /// What blows of the whole knot act on at other places than the step: elements there, and impulses, which are not among those above.
     struck: Vec<Struck>,
-    /// Wrenches on the bodies, by [`Role`].
-    wrenches: [[Vec<f64>; 3]; 2],
+    loaded: Vec<Loaded>,
 }
 
 /// The number of an element, what it is where a blow acts on it, and the impulses there.
 type Struck = (usize, Element, [f64; 3]);
 
-/// What the impulse of an element counts as.
-#[derive(Clone, Copy)]
-enum Role {
-    /// A blow.
-    Blow,
-    /// A blow in the works, a constraint in the energy check.
-    Held,
-    /// It stands: no blow.
-    Stands,
+/// A direction of an element that is loaded: the wrench of its unit impulse, and over which of the intervals before and after the knot.
+struct Loaded {
+    wrench: Vec<f64>,
+    over: [bool; 2],
 }
-
-/// What an element's impulse at a knot counts as.
-#[derive(Clone, Copy)]
-struct Share {
-    role: Role,
-    /// The impulses by time that count as that, m/s^2, where the rest is a blow.
-    rates: Option<[f64; 3]>,
-}
-
-/// Rows of an exchange: momenta, blows, and the part of them that is held.
-const ROWS: usize = 3;
 
 /// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
 fn momenta(m: &Mechanism, v: &[f64], h: f64, out: &mut [f64]) {
@@ -186,8 +128,55 @@ fn mean_and_change(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
 }
 
 /// Product of wrenches with velocities, J.
-fn product(wrenches: &[f64], v: impl Iterator<Item = f64>) -> f64 {
+fn product(wrenches: &[f64], v: &[f64]) -> f64 {
     wrenches.iter().zip(v).map(|(f, v)| f * v).sum()
+}
+
+/// Product of the momenta of velocities with others, J.
+fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
+    let each = m.bodies.iter().enumerate().map(|(b, body)| {
+        let (linear, angular) = (
+            vec3(u, 6 * b) * body.mass,
+            body.inertia * vec3(u, 6 * b + 3),
+        );
+        linear.dot(&vec3(v, 6 * b)) + angular.dot(&vec3(v, 6 * b + 3))
+    });
+    each.sum()
+}
+
+/// The change `g` of velocities by forces over the interval before the knot, 0, or after it, 1, without what is loaded then, and the product of
+/// their impulses with it; `moved` are the changes by unit impulses along what is loaded.
+fn yields(
+    m: &Mechanism,
+    g: &[f64],
+    (loaded, moved): (&[Loaded], &[&[f64]]),
+    interval: usize,
+) -> (Vec<f64>, f64) {
+    let (mut y, mut error) = (g.to_vec(), momentum_product(m, g, g));
+    let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
+    // what joints hold already has no column
+    let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
+    let all: Vec<_> = each.filter(|own| size(own) > 0.0).collect();
+    let scale: Vec<f64> = all.iter().map(|own| 1.0 / size(own).sqrt()).collect();
+    let k = DMatrix::from_fn(all.len(), all.len(), |i, j| {
+        let own = scale[i] * scale[j] * product(&all[i].0.wrench, all[j].1);
+        if i == j { own + REDUNDANT } else { own }
+    });
+    let rates = all
+        .iter()
+        .zip(&scale)
+        .map(|((l, _), s)| s * product(&l.wrench, g));
+    let rates = DVector::from_iterator(all.len(), rates);
+    if let Some(k) = k.cholesky() {
+        let impulses = k.solve(&rates);
+        error -= impulses.dot(&rates);
+        for (((_, x), scale), impulse) in all.iter().zip(&scale).zip(&impulses) {
+            y.iter_mut()
+                .zip(x.iter())
+                .for_each(|(y, x)| *y -= scale * impulse * x);
+        }
+    }
+    (y, error)
 }
 
 impl Layout {
@@ -253,139 +242,120 @@ impl Layout {
     }
 
     /// Begins the work of what touches at a knot, after the velocities there were read. `y` are the unknowns of the step from the knot,
-    /// empty at the last one, `velocities` those over its interval `h`, and `dim` the length of rows. At the start of a
-    /// trajectory `loads` is empty; it then keeps which elements are loaded.
+    /// empty at the last one, `after` the velocities over its interval `h`, and `dim` the length of rows. At the start of a
+    /// trajectory `loads` is empty; it then keeps what is loaded.
     pub(crate) fn begin_work(
         &self,
         w: &View,
         memory: &Memory,
-        (y, velocities, h): (&[f64], &[f64], f64),
+        (y, after, h): (&[f64], &[f64], f64),
         dim: usize,
         loads: &mut Loads,
     ) -> KnotBooks {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
-        // the impulses are those of forces over half of either interval
-        let after = if y.is_empty() { 0.0 } else { h };
-        let times = [0.5 * w.at.h_prev, 0.5 * (w.at.h_prev + after)];
-        let shares = self.shares(memory, &impulses[1], times[1], loads);
+        let loaded = self.loaded(memory, &impulses[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
-        let mut rows = vec![vec![0.0; dim]; if y.is_empty() { ROWS } else { 2 * ROWS }];
-        let mut wrenches = [0, 1].map(|k| self.wrenches(memory, &impulses[k], (&shares, times[k])));
-        for (i, e, size) in &struck {
-            let out = &mut wrenches[1][Role::Blow as usize];
-            e.add_impulses(&self.slots[*i], *size, 1.0, out);
-        }
-        for (exchange, [blows, held, _]) in rows.chunks_exact_mut(ROWS).zip(&wrenches) {
-            let all = blows.iter().zip(held).map(|(blow, held)| blow + held);
-            exchange[1]
-                .iter_mut()
-                .zip(all)
-                .for_each(|(row, all)| *row = all);
-            exchange[2][..held.len()].copy_from_slice(held);
-        }
+        let ends = if y.is_empty() { 1 } else { 2 };
+        let mut rows = vec![vec![0.0; dim]; 2 * ends];
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
-        if let Some(row) = rows.get_mut(ROWS) {
-            momenta(w.model, velocities, h, row);
+        if let Some(row) = rows.get_mut(2) {
+            momenta(w.model, after, h, row);
+        }
+        for (k, impulses) in impulses.iter().enumerate().take(ends) {
+            let each = memory.elements.iter().zip(&self.slots).zip(impulses);
+            for ((e, slot), own) in each {
+                e.add_impulses(slot, *own, 1.0, &mut rows[2 * k + 1]);
+            }
+        }
+        for (i, e, size) in &struck {
+            if let Some(row) = rows.get_mut(3) {
+                e.add_impulses(&self.slots[*i], *size, 1.0, row);
+            }
+        }
+        for own in &loaded {
+            let mut row = vec![0.0; dim];
+            row[..own.wrench.len()].copy_from_slice(&own.wrench);
+            rows.push(row);
         }
         KnotBooks {
             rows,
             impulses,
             struck,
-            wrenches,
+            loaded,
         }
     }
 
-    /// What each element's impulses at the knot, which stand for this time, count as; takes up which are loaded.
-    fn shares(
+    /// What is loaded over the intervals before and after the knot, by the impulses of the whole knot; keeps the latter.
+    fn loaded(
         &self,
         memory: &Memory,
         impulses: &[[f64; 3]],
-        time: f64,
-        Loads(loads): &mut Loads,
-    ) -> Vec<Share> {
-        if loads.len() != impulses.len() {
-            // what is open at the start comes to touch within the step
-            let start = |(e, slot): (&Element, &Slot)| Load {
-                stands: !slot.is_friction() && e.here.gap < TOUCHES,
-                ..Load::NONE
-            };
-            *loads = memory.elements.iter().zip(&self.slots).map(start).collect();
-        }
-        // beside what is held, what stands is held, too: either alone would throw a body that both press
-        if loads.iter().any(|l| matches!(l.role(), Some(Role::Held))) {
-            loads.iter_mut().for_each(|load| load.stands = false);
-        }
-        // friction of joints has no normal impulse
-        let loaded = |own: &[f64; 3]| own[0] > LOADED;
-        let mut each = impulses.iter().zip(&*loads);
-        let is_blow = each.any(|(own, load)| loaded(own) && load.role().is_none());
-        let is_free = loads.iter().all(|load| load.role().is_none());
-        let share = |((slot, own), load): ((&Slot, &[f64; 3]), &mut Load)| {
-            let (loaded, role) = (loaded(own), load.role());
-            let rates = (is_blow && role.is_some()).then_some(load.rates);
-            let by_time = || own.map(|own| own / time);
-            load.add(loaded, (!is_blow && time > 0.0).then(by_time));
-            let role = match role {
-                _ if slot.is_friction() => Role::Held,
-                Some(role) if loaded || is_blow => role,
-                None if is_free && load.knots == BLOW_KNOTS => Role::Held,
-                _ => Role::Blow,
-            };
-            Share { role, rates }
-        };
-        let each = self.slots.iter().zip(impulses);
-        each.zip(loads.iter_mut()).map(share).collect()
-    }
-
-    /// Wrenches on the bodies of the elements' impulses, which stand for this time, by role.
-    fn wrenches(
-        &self,
-        memory: &Memory,
-        impulses: &[[f64; 3]],
-        (shares, time): (&[Share], f64),
-    ) -> [Vec<f64>; 3] {
-        let mut out = [0, 1, 2].map(|_| vec![0.0; 6 * self.sizes.len()]);
+        Loads(before): &mut Loads,
+    ) -> Vec<Loaded> {
+        before.resize(impulses.len(), 0);
+        let mut all = vec![];
         let each = memory.elements.iter().zip(&self.slots);
-        for ((e, slot), (all, share)) in each.zip(impulses.iter().zip(shares)) {
-            let own = share.rates.map_or(*all, |rates| rates.map(|r| r * time));
-            e.add_impulses(slot, own, 1.0, &mut out[share.role as usize]);
-            let rest = [0, 1, 2].map(|i| all[i] - own[i]);
-            if rest != [0.0; 3] {
-                e.add_impulses(slot, rest, 1.0, &mut out[Role::Blow as usize]);
+        for ((e, slot), (own, before)) in each.zip(impulses.iter().zip(before)) {
+            // friction of joints is a bounded force
+            let after = match own {
+                _ if slot.is_friction() || own[0] <= LOADED => 0,
+                [g, t, s] if t.hypot(*s) < HOLDS * e.law.mu * g => 3,
+                _ => 1,
+            };
+            for k in 0..after.max(*before) {
+                let mut unit = [0.0; 3];
+                unit[k] = 1.0;
+                let mut wrench = vec![0.0; 6 * self.sizes.len()];
+                e.add_impulses(slot, unit, 1.0, &mut wrench);
+                all.push(Loaded {
+                    wrench,
+                    over: [k < *before, k < after],
+                });
             }
+            *before = after;
         }
-        out
+        all
     }
 
     /// Ends with the rows solved for.
-    ///
-    /// Impulses of forces and dampers times the change by blows are `J' (b - a) - J x`, because the map from impulses to changes of
-    /// velocities is symmetric.
     pub(crate) fn end_work(&self, w: &View, memory: &Memory, books: KnotBooks) -> KnotWork {
         let n = 6 * w.poses.len();
         let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
-        let exchange = |k: usize, after: &[f64]| {
-            let [mean, change] = mean_and_change(rows[0], after);
-            let [blow, own] = [1, 2].map(|i| rows[ROWS * k + i].to_vec());
-            let [blows, held, stands] = &books.wrenches[k];
+        let first = rows.len() - books.loaded.len();
+        let (ends, moved) = rows.split_at(first);
+        let less =
+            |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
+        let exchange = |k: usize, after: &[f64], by_forces: [&[f64]; 2]| {
+            let [mean, change] = mean_and_change(ends[0], after);
             let struck = if k == 0 { &[] } else { &books.struck[..] };
-            let rest: Vec<f64> = change.iter().zip(&blow).map(|(c, b)| c - b).collect();
-            let on = |wrenches: &[f64], v: &[f64]| product(wrenches, v.iter().copied());
+            let mut work = self.work(memory, &books.impulses[k], struck, &mean);
+            let [before, after] = [0, 1].map(|i| {
+                let (y, error) = yields(w.model, by_forces[i], (&books.loaded, moved), i);
+                let product = momentum_product(w.model, by_forces[i], &change);
+                (y, 0.5 * (product - error))
+            });
+            work.impacts += before.1 - after.1;
             Exchange {
-                work: self.work(memory, &books.impulses[k], struck, &mean),
-                others_on_blow: on(blows, &rest) + on(held, &rest) - on(stands, &blow),
-                others_on_held: on(held, &rest) - on(stands, &own),
+                work,
                 mean,
-                change,
-                blow,
-                held: own,
+                held: [less(&change, &before.0), less(&change, &after.0)],
+                yields: [before.0, after.0],
             }
         };
+        let none = vec![0.0; n];
+        // a start has no interval before
+        let by_before = match w.at.before() {
+            Some(_) => less(&less(&w.trial[..n], ends[0]), ends[1]),
+            None => none.clone(),
+        };
         KnotWork {
-            before: exchange(0, &w.trial[..n]),
-            whole: rows.get(ROWS).map(|after| exchange(1, after)),
+            before: exchange(0, &w.trial[..n], [&by_before, &none]),
+            whole: ends.get(2).map(|after| {
+                let by_forces = less(&less(after, ends[0]), ends[3]);
+                exchange(1, after, [&by_before, &less(&by_forces, &by_before)])
+            }),
         }
     }
 

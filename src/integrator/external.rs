@@ -55,43 +55,24 @@ impl std::ops::AddAssign for Share {
 #[derive(Clone, Debug)]
 struct Open {
     exchange: Exchange,
+    /// Of the dampers' impulses that are known, the products with the mean of the velocities, and with what does not yield of their change,
+    /// those after the knot less those before it.
+    dampers: [f64; 2],
     /// Length of the interval before, s.
     h_prev: f64,
-    /// Of the dampers' impulses that are known, the products with the mean velocities, with the change by blows, and with the part
-    /// of it that is held.
-    dampers: [f64; 3],
-    /// The same of the efforts over the intervals before and after, W: with the change by blows, with the part of it that is held,
-    /// and with the rest of the change.
-    on_blow: [f64; 2],
-    on_held: [f64; 2],
-    on_rest: [f64; 2],
+    /// Products of the efforts over the intervals before and after with what gives way to them, W.
+    efforts: [f64; 2],
 }
 
 impl Open {
     /// Work of the impulses with those of the interval `h` after the knot; none is 0.
     fn share(&self, h: f64) -> Share {
-        let halves = [0.5 * self.h_prev, 0.5 * h];
-        let weighted = |of: [f64; 2]| [halves[0] * of[0], halves[1] * of[1]];
-        let [blow, held, rest] = [self.on_blow, self.on_held, self.on_rest].map(weighted);
-        let (mut contacts, mut unresolved) = (self.exchange.work, 0.5 * (rest[0] - rest[1]));
-        let sum = halves[0] + halves[1];
-        if sum > 0.0 {
-            let uneven = (halves[0] - halves[1]) / sum;
-            // of gravity and springs, over both intervals
-            let of_potential = |others: f64, dampers: f64, efforts: [f64; 2]| {
-                uneven * (others - dampers - efforts[0] - efforts[1])
-            };
-            let e = &self.exchange;
-            let by_blow = of_potential(e.others_on_blow, self.dampers[1], blow);
-            contacts.impacts += 0.5 * (blow[0] - blow[1] + by_blow);
-            // an element that holds lets nothing move: what potentials do on that part is not in the motion. With efforts
-            // the same is part of `rest` already
-            unresolved -= 0.5 * of_potential(e.others_on_held, self.dampers[2], held);
-        }
+        let mut contacts = self.exchange.work;
+        contacts.impacts += 0.5 * self.dampers[1];
         Share {
             dampers: self.dampers[0],
             contacts,
-            unresolved,
+            unresolved: 0.25 * (self.h_prev * self.efforts[0] - h * self.efforts[1]),
         }
     }
 }
@@ -176,12 +157,9 @@ impl ExternalWork {
             self.left += here;
             return;
         };
-        let e = &open.exchange;
-        let along = [&e.mean[..], &e.blow, &e.held];
-        let after = m.damper_work(&self.poses, (&self.poses, poses), true, along);
-        for (sum, after) in open.dampers.iter_mut().zip(after) {
-            *sum += after;
-        }
+        let along = [&open.exchange.mean[..], &open.exchange.held[1]];
+        let [mean, held] = m.damper_work(&self.poses, (&self.poses, poses), true, along);
+        open.dampers = [open.dampers[0] + mean, open.dampers[1] + held];
         self.left += open.share(h);
     }
 
@@ -228,33 +206,26 @@ impl ExternalWork {
             &self.end.efforts,
         ];
         let open = |exchange: Exchange| {
-            let dampers = match follows {
-                true => {
-                    let before = (&self.poses[..], k.poses);
-                    let along = [&exchange.mean[..], &exchange.blow, &exchange.held];
-                    (k.mechanism).damper_work(k.poses, before, false, along)
-                }
-                false => [0.0; 3],
-            };
-            let [mut on_blow, mut on_held, mut on_rest] = [[0.0; 2]; 3];
+            let mut dampers = [0.0; 2];
+            if follows {
+                let before = (&self.poses[..], k.poses);
+                let along = [&exchange.mean[..], &exchange.held[0]];
+                let [mean, held] = (k.mechanism).damper_work(k.poses, before, false, along);
+                dampers = [mean, -held];
+            }
+            let mut sums = [0.0; 2];
             for (c, row) in self.end.rows.iter().enumerate() {
                 let (parent, child) = k.mechanism.driven(&k.mechanism.actuators[c]);
-                let on = |v: &[f64]| dot(v, parent, child, row);
-                let (by_blow, all) = (on(&exchange.blow), on(&exchange.change));
-                let held = on(&exchange.held);
-                for side in 0..2 {
-                    on_blow[side] += efforts[side][c] * by_blow;
-                    on_held[side] += efforts[side][c] * held;
-                    on_rest[side] += efforts[side][c] * (all - by_blow);
+                for (side, sum) in sums.iter_mut().enumerate() {
+                    let moves = dot(&exchange.yields[side], parent, child, row);
+                    *sum += efforts[side][c] * moves;
                 }
             }
             Open {
                 exchange,
-                h_prev,
                 dampers,
-                on_blow,
-                on_held,
-                on_rest,
+                h_prev,
+                efforts: sums,
             }
         };
         let KnotWork { before, whole } = work;

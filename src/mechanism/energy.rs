@@ -108,9 +108,9 @@ impl Mechanism {
         at: &[Pose],
         (from, to): (&[Pose], &[Pose]),
         follows: bool,
-        along: [&[f64]; 3],
-    ) -> [f64; 3] {
-        let mut out = [0.0; 3];
+        along: [&[f64]; 2],
+    ) -> [f64; 2] {
+        let mut out = [0.0; 2];
         let mut add = |(parent, child): (Option<usize>, usize), row: &Row, impulse: f64| {
             for (out, v) in out.iter_mut().zip(along) {
                 *out += impulse * dot(v, parent, child, row);
