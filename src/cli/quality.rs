@@ -260,8 +260,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Warns if the energy error of the motion is large against the energy in play: what presses a light foot onto the ground is not in
-/// the motion, and smaller steps would not change it.
+/// Warns if the energy error of the motion is large against the energy in play.
 pub fn warn_of_energy(model: &Model, balance: &Balance) {
     let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
     if error > (LARGE * in_play).max(LEAST) {

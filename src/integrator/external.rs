@@ -103,13 +103,12 @@ impl ExternalWork {
         out
     }
 
-    /// What forces do within half a step and the motion does not show, J: [`Balance::error`](crate::rollout::Balance::error) has it,
+    /// What actuators do within half a step and the motion does not show, J: [`Balance::error`](crate::rollout::Balance::error) has it,
     /// although the motion may be right.
     ///
     /// In the steps' own equations half of a force's impulse over an interval acts at either end, between the velocity at the knot and
-    /// that of the interval. Of the actuators' efforts `F` it is `(h^2/8) F' M^-1 F` at the start minus that at the end, without
-    /// what blows have of it. Of gravity and springs it is what presses elements that were loaded at the knot before, too: they hold
-    /// the bodies like constraints. A light foot of the mass `m` pressed by the force `u` has `(h u)^2/8m`.
+    /// that of the interval. Of the actuators' efforts `F` it is the change of `(h^2/8) F' M^-1 F` over each interval, `M` with what is
+    /// loaded then.
     pub fn unresolved(&self) -> f64 {
         self.left.unresolved + self.here.unresolved
     }

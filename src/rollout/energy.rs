@@ -24,7 +24,7 @@ pub struct Balance {
     /// Work of impacts along normals, of contacts and limits, until the knot. A knot with a blow has two velocities: those
     /// before it count there, what it does counts behind.
     pub impacts: Vec<f64>,
-    /// What forces do until the knot within half a step and the motion does not show; see [`ExternalWork::unresolved`].
+    /// What actuators do until the knot within half a step and the motion does not show; see [`ExternalWork::unresolved`].
     pub unresolved: Vec<f64>,
     /// Sum of the sizes of the actuators' works in each step until the knot.
     pub exerted: Vec<f64>,
@@ -64,17 +64,9 @@ impl Balance {
             .fold(0.0, f64::max)
     }
 
-    /// The energy error of the motion itself, J: [`Balance::error`], or without what forces do within half a step and the motion does not
-    /// show ([`Balance::unresolved`]), whichever is smaller in size. Where a body that forces drive comes to be held, or is released, neither alone
-    /// is right on both sides.
+    /// [`Balance::error`] without what actuators do within half a step and the motion does not show ([`Balance::unresolved`]), J.
     pub fn motion_error(&self, k: usize) -> f64 {
-        let error = self.error(k);
-        let resolved = error - self.unresolved[k];
-        if error.abs() < resolved.abs() {
-            error
-        } else {
-            resolved
-        }
+        self.error(k) - self.unresolved[k]
     }
 
     /// The largest [`Balance::motion_error`] in size, J.

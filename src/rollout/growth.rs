@@ -79,10 +79,8 @@ impl Balance {
     /// The energy error counts against the energy in play until then: the largest kinetic energy, or the largest change of the
     /// potential energy or of a work. With forces at knots the error is `(h^2/8) F' M^-1 F` minus its value at the start, `F` the
     /// forces of springs and the like: of an oscillator `(h omega)^2/4` of its energy, and beyond all that is in play exactly where
-    /// `h omega > 2`, where it explodes. What actuators, and forces that press a held contact, add to it
-    /// ([`Balance::unresolved`]) is taken off where that is less ([`Balance::motion_error`]): a stiff servo that sets in is right after its first steps, and a light foot that a
-    /// spring presses onto the ground does not move. An explosion that stays small beside what happened before is found
-    /// in windows of its own.
+    /// `h omega > 2`, where it explodes. What actuators add to it ([`Balance::unresolved`]) is taken off: a stiff servo that sets in is right
+    /// after its first steps. An explosion that stays small beside what happened before is found in windows of its own.
     ///
     /// The work of actuators explains an explosion that unstable gains cause: [`Balance::unstable_feedback`] finds those.
     pub fn unexplained(&self) -> Option<Unexplained> {
@@ -144,7 +142,7 @@ impl Balance {
     /// a blow the energy is that of the mean velocity, which may be less than before and after it: what is back at the next knot was not
     /// taken.
     fn gains(&self) -> Vec<f64> {
-        // contacts hold what forces do within half a step
+        // contacts hold what actuators do within half a step
         let works = |k: usize| {
             let passive = self.dampers[k] + self.friction[k] + self.impacts[k];
             [passive, passive + self.unresolved[k]]
@@ -162,7 +160,7 @@ impl Balance {
             .collect()
     }
 
-    /// The largest change until each knot, and over the interval from it, of what forces do within half a step and the motion does not
+    /// The largest change until each knot, and over the interval from it, of what actuators do within half a step and the motion does not
     /// show, J. Contacts hold a push until its last knot: if the push is reversed there, they seem to give that much.
     fn within_half_steps(&self) -> Vec<f64> {
         let mut largest = 0.0_f64;
@@ -397,23 +395,6 @@ mod tests {
                 assert!(found.is_some(), "{what}");
             }
         }
-    }
-
-    /// What a blow does on a pressed foot is taken off wrongly: an error that is small without that is none, and one that remains is one.
-    #[test]
-    fn an_error_is_what_remains_either_way() {
-        let one = |kinetic: f64, unresolved: f64| {
-            let b = Balance {
-                kinetic: vec![1.0, kinetic],
-                unresolved: vec![0.0, unresolved],
-                ..rest(2)
-            };
-            b.largest_motion_error()
-        };
-        assert_eq!(one(1.5, 40.0), 0.5);
-        assert_eq!(one(41.0, 40.0), 0.0);
-        assert_eq!(one(41.0, 0.0), 40.0);
-        assert_eq!(one(41.0, -40.0), 40.0);
     }
 
     /// The energy balance of bodies at rest, with this number of knots.
