@@ -27,7 +27,7 @@
 //! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 G,  X = M^-1 C',  K = C X.
 //! ```
 //!
-//! Dampers move what yields, too. Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
+//! The change `g` is also that by dampers. Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
@@ -39,6 +39,8 @@ use nalgebra::{DMatrix, DVector};
 const LOADED: f64 = 1e-6;
 /// Share of the largest friction below which it holds: the cone of what slides is used up to the central path's `kappa`.
 const HOLDS: f64 = 0.99;
+/// Part of the contact's mass that a direction gives way by if joints hold it: far above rounding.
+const IMMOBILE: f64 = 1e-9;
 /// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
 const REDUNDANT: f64 = 1e-10;
 
@@ -104,6 +106,8 @@ type Struck = (usize, Element, [f64; 3]);
 /// A direction of an element that is loaded: the wrench of its unit impulse, and over which of the intervals before and after the knot.
 struct Loaded {
     wrench: Vec<f64>,
+    /// That of the contact, kg.
+    mass: f64,
     over: [bool; 2],
 }
 
@@ -144,39 +148,66 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
     each.sum()
 }
 
-/// The change `g` of velocities by forces over the interval before the knot, 0, or after it, 1, without what is loaded then, and the product of
-/// their impulses with it; `moved` are the changes by unit impulses along what is loaded.
-fn yields(
-    m: &Mechanism,
-    g: &[f64],
-    (loaded, moved): (&[Loaded], &[&[f64]]),
-    interval: usize,
-) -> (Vec<f64>, f64) {
-    let (mut y, mut error) = (g.to_vec(), momentum_product(m, g, g));
-    let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
-    // what joints hold already has no column
-    let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
-    let all: Vec<_> = each.filter(|own| size(own) > 0.0).collect();
-    let scale: Vec<f64> = all.iter().map(|own| 1.0 / size(own).sqrt()).collect();
-    let k = DMatrix::from_fn(all.len(), all.len(), |i, j| {
-        let own = scale[i] * scale[j] * product(&all[i].0.wrench, all[j].1);
-        if i == j { own + REDUNDANT } else { own }
-    });
-    let rates = all
-        .iter()
-        .zip(&scale)
-        .map(|((l, _), s)| s * product(&l.wrench, g));
-    let rates = DVector::from_iterator(all.len(), rates);
-    if let Some(k) = k.cholesky() {
-        let impulses = k.solve(&rates);
-        error -= impulses.dot(&rates);
-        for (((_, x), scale), impulse) in all.iter().zip(&scale).zip(&impulses) {
-            y.iter_mut()
-                .zip(x.iter())
-                .for_each(|(y, x)| *y -= scale * impulse * x);
+/// What forces and dampers over an interval do at the knot.
+struct Push {
+    /// `g`, the change of velocities without what is loaded.
+    free: Vec<f64>,
+    /// `y`
+    yields: Vec<f64>,
+    /// `T`, J
+    error: f64,
+}
+
+impl Push {
+    /// Of a change `g` of velocities over the interval before the knot, 0, or after it, 1; `moved` are the changes by unit impulses along what is
+    /// loaded.
+    fn new(
+        m: &Mechanism,
+        free: Vec<f64>,
+        (loaded, moved): (&[Loaded], &[&[f64]]),
+        interval: usize,
+    ) -> Self {
+        let (mut yields, mut error) = (free.clone(), momentum_product(m, &free, &free));
+        let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
+        let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
+        let all: Vec<_> = each
+            .filter(|own| size(own) > IMMOBILE * own.0.mass)
+            .collect();
+        let scale: Vec<f64> = all.iter().map(|own| 1.0 / size(own).sqrt()).collect();
+        let k = DMatrix::from_fn(all.len(), all.len(), |i, j| {
+            let own = scale[i] * scale[j] * product(&all[i].0.wrench, all[j].1);
+            if i == j { own + REDUNDANT } else { own }
+        });
+        let each = all.iter().zip(&scale);
+        let rates = each.map(|((l, _), s)| s * product(&l.wrench, &free));
+        let rates = DVector::from_iterator(all.len(), rates);
+        if let Some(k) = k.cholesky() {
+            let impulses = k.solve(&rates);
+            error -= impulses.dot(&rates);
+            for (((_, x), scale), impulse) in all.iter().zip(&scale).zip(&impulses) {
+                let each = yields.iter_mut().zip(x.iter());
+                each.for_each(|(y, x)| *y -= scale * impulse * x);
+            }
+        }
+        Self {
+            free,
+            yields,
+            error,
         }
     }
-    (y, error)
+
+    fn none(n: usize) -> Self {
+        Self {
+            free: vec![0.0; n],
+            yields: vec![0.0; n],
+            error: 0.0,
+        }
+    }
+
+    /// What its displacement does more or less than its impulse with the mean of the velocities that change so, but for the error, J.
+    fn rest(&self, m: &Mechanism, change: &[f64]) -> f64 {
+        0.5 * (momentum_product(m, &self.free, change) - self.error)
+    }
 }
 
 impl Layout {
@@ -311,6 +342,7 @@ impl Layout {
                 e.add_impulses(slot, unit, 1.0, &mut wrench);
                 all.push(Loaded {
                     wrench,
+                    mass: slot.mass,
                     over: [k < *before, k < after],
                 });
             }
@@ -325,37 +357,33 @@ impl Layout {
         let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
         let first = rows.len() - books.loaded.len();
         let (ends, moved) = rows.split_at(first);
-        let less =
-            |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
-        let exchange = |k: usize, after: &[f64], by_forces: [&[f64]; 2]| {
+        let less = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
+        let push = |free, interval| Push::new(w.model, free, (&books.loaded, moved), interval);
+        let exchange = |k: usize, after: &[f64], pushes: [&Push; 2]| {
             let [mean, change] = mean_and_change(ends[0], after);
             let struck = if k == 0 { &[] } else { &books.struck[..] };
             let mut work = self.work(memory, &books.impulses[k], struck, &mean);
-            let [before, after] = [0, 1].map(|i| {
-                let (y, error) = yields(w.model, by_forces[i], (&books.loaded, moved), i);
-                let product = momentum_product(w.model, by_forces[i], &change);
-                (y, 0.5 * (product - error))
-            });
-            work.impacts += before.1 - after.1;
+            work.impacts += pushes[0].rest(w.model, &change) - pushes[1].rest(w.model, &change);
             Exchange {
                 work,
                 mean,
-                held: [less(&change, &before.0), less(&change, &after.0)],
-                yields: [before.0, after.0],
+                held: pushes.map(|push| less(&change, &push.yields)),
+                yields: pushes.map(|push| push.yields.clone()),
             }
         };
-        let none = vec![0.0; n];
         // a start has no interval before
-        let by_before = match w.at.before() {
-            Some(_) => less(&less(&w.trial[..n], ends[0]), ends[1]),
-            None => none.clone(),
+        let before = match w.at.before() {
+            Some(_) => push(less(&less(&w.trial[..n], ends[0]), ends[1]), 0),
+            None => Push::none(n),
         };
+        let whole = ends.get(2).map(|after| {
+            let both = less(&less(after, ends[0]), ends[3]);
+            let next = push(less(&both, &before.free), 1);
+            exchange(1, after, [&before, &next])
+        });
         KnotWork {
-            before: exchange(0, &w.trial[..n], [&by_before, &none]),
-            whole: ends.get(2).map(|after| {
-                let by_forces = less(&less(after, ends[0]), ends[3]);
-                exchange(1, after, [&by_before, &less(&by_forces, &by_before)])
-            }),
+            before: exchange(0, &w.trial[..n], [&before, &Push::none(n)]),
+            whole,
         }
     }
 
