@@ -7,8 +7,8 @@ use crate::mechanism::Motion;
 /// share `(h omega)^2/4`: a quarter where it is coarse, `h omega = 1`, half at 1.4, all where it becomes unstable, at 2. A smaller
 /// value fails coarse results, which a warning suffices for; above 1, unstable springs may pass.
 const UNEXPLAINED: f64 = 0.5;
-/// Gain by contacts, friction and dampers at two knots in sequence, in parts of the energy in play before, that is a failure at once: a body that is shot out of
-/// another one may lose what it gained at its next impact.
+/// Gain by contacts, friction and dampers, in parts of the energy in play before, that is a failure unless the next knot has taken it back: a
+/// body that is shot out of another one may lose what it gained at its next impact.
 const AT_ONCE: f64 = 2.0;
 /// Gain by them, in the same parts, that is warned of, as an energy error is.
 const NOTICEABLE: f64 = 0.05;
@@ -178,9 +178,12 @@ impl Balance {
         let (gains, halves) = (self.gains(), self.within_half_steps());
         let mut play = InPlay::default();
         let at_once = (0..gains.len()).find_map(|knot| {
-            // until the knot before; before a blow that stops it, a body that a push drives onto something is too fast at one knot
-            let next = gains.get(knot + 1).unwrap_or(&gains[knot]);
-            let (gain, in_play) = (gains[knot].min(*next), play.driven());
+            // a body that a push drives onto what it bounces off is too fast at the knot of the blow alone
+            let next = gains.get(knot + 1).map_or(f64::INFINITY, |gain| {
+                gain + self.motion_error(knot + 1).abs()
+            });
+            // in play until the knot before
+            let (gain, in_play) = (gains[knot].min(next), play.driven());
             play.add(self, knot);
             let least = self.floor(&play) + halves[knot] + UNSEEN;
             let is_large = gain > AT_ONCE * in_play + least;
