@@ -27,7 +27,7 @@
 //! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 G,  X = M^-1 C',  K = C X.
 //! ```
 //!
-//! The change `g` is also that by dampers. Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
+//! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
@@ -63,14 +63,12 @@ impl std::ops::AddAssign for ContactWork {
 /// What impulses at a knot change, velocities six a body.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
-    /// Work of what touches, as if dampers were forces.
+    /// Work of what touches.
     pub work: ContactWork,
     /// Mean of the velocities before and after them.
     pub mean: Vec<f64>,
-    /// Changes of the velocities by the forces and dampers before and after the knot, if what is loaded then lets nothing move.
+    /// Changes of the velocities by the forces before and after the knot, if what is loaded then lets nothing move.
     pub yields: [Vec<f64>; 2],
-    /// The change by all impulses, less either of them.
-    pub held: [Vec<f64>; 2],
 }
 
 /// How many directions of each element are loaded over the interval before a knot: none, the normal, or with tangents that friction holds
@@ -90,8 +88,8 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, and impulses until the velocities that are read; unless it is the last knot, momenta after it and
-    /// impulses of the whole knot; then unit impulses along what is loaded.
+    /// Momenta before the knot, and impulses until the velocities that are read, with those of dampers; unless it is the last knot, momenta
+    /// after it and impulses of the whole knot; then unit impulses along what is loaded.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
@@ -148,7 +146,7 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
     each.sum()
 }
 
-/// What forces and dampers over an interval do at the knot.
+/// What forces over an interval do at the knot.
 struct Push {
     /// `g`, the change of velocities without what is loaded.
     free: Vec<f64>,
@@ -300,10 +298,21 @@ impl Layout {
                 e.add_impulses(slot, *own, 1.0, &mut rows[2 * k + 1]);
             }
         }
-        for (i, e, size) in &struck {
-            if let Some(row) = rows.get_mut(3) {
+        let damp = |before, row: &mut [f64]| {
+            let interval = if before {
+                (w.before, w.at.h_prev)
+            } else {
+                (after, h)
+            };
+            (w.model).add_damper_impulses(w.poses, interval, !before, row);
+        };
+        damp(true, &mut rows[1]);
+        if let Some(row) = rows.get_mut(3) {
+            for (i, e, size) in &struck {
                 e.add_impulses(&self.slots[*i], *size, 1.0, row);
             }
+            damp(true, row);
+            damp(false, row);
         }
         for own in &loaded {
             let mut row = vec![0.0; dim];
@@ -367,7 +376,6 @@ impl Layout {
             Exchange {
                 work,
                 mean,
-                held: pushes.map(|push| less(&change, &push.yields)),
                 yields: pushes.map(|push| push.yields.clone()),
             }
         };

@@ -55,9 +55,8 @@ impl std::ops::AddAssign for Share {
 #[derive(Clone, Debug)]
 struct Open {
     exchange: Exchange,
-    /// Of the dampers' impulses that are known, the products with the mean of the velocities, and with what does not yield of their change,
-    /// those after the knot less those before it.
-    dampers: [f64; 2],
+    /// Work of the dampers' impulses that are known.
+    dampers: f64,
     /// Length of the interval before, s.
     h_prev: f64,
     /// Products of the efforts over the intervals before and after with what gives way to them, W.
@@ -67,11 +66,9 @@ struct Open {
 impl Open {
     /// Work of the impulses with those of the interval `h` after the knot; none is 0.
     fn share(&self, h: f64) -> Share {
-        let mut contacts = self.exchange.work;
-        contacts.impacts += 0.5 * self.dampers[1];
         Share {
-            dampers: self.dampers[0],
-            contacts,
+            dampers: self.dampers,
+            contacts: self.exchange.work,
             unresolved: 0.25 * (self.h_prev * self.efforts[0] - h * self.efforts[1]),
         }
     }
@@ -156,9 +153,8 @@ impl ExternalWork {
             self.left += here;
             return;
         };
-        let along = [&open.exchange.mean[..], &open.exchange.held[1]];
-        let [mean, held] = m.damper_work(&self.poses, (&self.poses, poses), true, along);
-        open.dampers = [open.dampers[0] + mean, open.dampers[1] + held];
+        let after = (&self.poses[..], poses);
+        open.dampers += m.damper_work(&self.poses, after, true, &open.exchange.mean);
         self.left += open.share(h);
     }
 
@@ -205,13 +201,13 @@ impl ExternalWork {
             &self.end.efforts,
         ];
         let open = |exchange: Exchange| {
-            let mut dampers = [0.0; 2];
-            if follows {
-                let before = (&self.poses[..], k.poses);
-                let along = [&exchange.mean[..], &exchange.held[0]];
-                let [mean, held] = (k.mechanism).damper_work(k.poses, before, false, along);
-                dampers = [mean, -held];
-            }
+            let dampers = match follows {
+                true => {
+                    let before = (&self.poses[..], k.poses);
+                    (k.mechanism).damper_work(k.poses, before, false, &exchange.mean)
+                }
+                false => 0.0,
+            };
             let mut sums = [0.0; 2];
             for (c, row) in self.end.rows.iter().enumerate() {
                 let (parent, child) = k.mechanism.driven(&k.mechanism.actuators[c]);

@@ -1,7 +1,7 @@
 //! Energies of a mechanism, the power of its controls, what its dampers take, and how fast its springs swing.
 
-use super::wrench::dot;
-use super::{Body, Field, Joint, Mechanism, Motion, Row, damper_shares};
+use super::wrench::{add_wrench, dot};
+use super::{Body, Field, Joint, Mechanism, Motion, Row, Spring, damper_shares};
 use crate::spatial::{Mat3, Pose, Vec3, log};
 
 /// What the actuators exert at a knot: of each the wrench of a unit effort, the effort, and the rate along it.
@@ -101,21 +101,56 @@ impl Mechanism {
     }
 
     /// Work at a configuration `at` of the impulses by which all dampers act there against their displacements from one
-    /// configuration to another, over the interval that follows `at` or the one before; along each of the given velocities, six a
-    /// body.
+    /// configuration to another, over the interval that follows `at` or the one before; along velocities, six a body.
     pub(crate) fn damper_work(
         &self,
         at: &[Pose],
         (from, to): (&[Pose], &[Pose]),
         follows: bool,
-        along: [&[f64]; 2],
-    ) -> [f64; 2] {
-        let mut out = [0.0; 2];
-        let mut add = |(parent, child): (Option<usize>, usize), row: &Row, impulse: f64| {
-            for (out, v) in out.iter_mut().zip(along) {
-                *out += impulse * dot(v, parent, child, row);
-            }
-        };
+        along: &[f64],
+    ) -> f64 {
+        let mut out = 0.0;
+        self.each_damper(at, follows, |(parent, child), row, damping, damper| {
+            let displacement = match damper {
+                Ok((j, i)) => {
+                    let [old, new] = [from, to].map(|poses| self.ends(j, poses));
+                    let (old, new) = (j.relative(old.0, old.1), j.relative(new.0, new.1));
+                    j.displacement(i, &old, &new)
+                }
+                Err(s) => {
+                    let [old, new] =
+                        [from, to].map(|p| s.length(self.pose(p, s.parent), &p[s.child]));
+                    new - old
+                }
+            };
+            out -= damping * displacement * dot(along, parent, child, row);
+        });
+        out
+    }
+
+    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h` that follows it
+    /// or is before it.
+    pub(crate) fn add_damper_impulses(
+        &self,
+        at: &[Pose],
+        (velocities, h): (&[f64], f64),
+        follows: bool,
+        rows: &mut [f64],
+    ) {
+        self.each_damper(at, follows, |(parent, child), row, damping, _| {
+            let displacement = h * dot(velocities, parent, child, row);
+            add_wrench(rows, parent, child, row, -damping * displacement);
+        });
+    }
+
+    /// Visits all dampers with their bodies, the row of a unit force at a configuration, and the damping that acts there in the interval
+    /// after it or before.
+    fn each_damper(
+        &self,
+        at: &[Pose],
+        follows: bool,
+        mut visit: impl FnMut((Option<usize>, usize), &Row, f64, Result<(&Joint, usize), &Spring>),
+    ) {
         let share = |implicit| {
             let (before, after) = damper_shares(implicit);
             if follows { after } else { before }
@@ -123,23 +158,23 @@ impl Mechanism {
         for j in self.joints.iter().filter(|j| j.has_dampers()) {
             let (a, b) = self.ends(j, at);
             let here = j.relative(a, b);
-            let [old, new] = [from, to].map(|poses| self.ends(j, poses));
-            let (old, new) = (j.relative(old.0, old.1), j.relative(new.0, new.1));
             for (i, d) in j.directions.iter().enumerate() {
                 if d.damping != 0.0 {
-                    let impulse = -d.damping * share(j.implicit) * j.displacement(i, &old, &new);
                     let row = j.direction_row(i, a, b, &here);
-                    add((j.parent, j.child), &row, impulse);
+                    let damping = d.damping * share(j.implicit);
+                    visit((j.parent, j.child), &row, damping, Ok((j, i)));
                 }
             }
         }
         for s in self.springs.iter().filter(|s| s.damping != 0.0) {
-            let length = |poses: &[Pose]| s.length(self.pose(poses, s.parent), &poses[s.child]);
-            let impulse = -s.damping * share(s.implicit) * (length(to) - length(from));
             let row = s.length_row(self.pose(at, s.parent), &at[s.child]);
-            add((s.parent, s.child), &row, impulse);
+            visit(
+                (s.parent, s.child),
+                &row,
+                s.damping * share(s.implicit),
+                Err(s),
+            );
         }
-        out
     }
 
     /// Is there a damper, or may a parameter make one?
