@@ -284,7 +284,7 @@ impl Layout {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
-        let loaded = self.loaded(memory, &impulses[1], loads);
+        let loaded = self.loaded((w, memory), &impulses[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let ends = if y.is_empty() { 1 } else { 2 };
         let mut rows = vec![vec![0.0; dim]; 2 * ends];
@@ -330,10 +330,14 @@ impl Layout {
     /// What is loaded over the intervals before and after the knot, by the impulses of the whole knot; keeps the latter.
     fn loaded(
         &self,
-        memory: &Memory,
+        (w, memory): (&View, &Memory),
         impulses: &[[f64; 3]],
         Loads(before): &mut Loads,
     ) -> Vec<Loaded> {
+        // gravity is constant: what it does within half a step barely changes
+        if !w.model.is_driven() {
+            return vec![];
+        }
         before.resize(impulses.len(), 0);
         let mut all = vec![];
         let each = memory.elements.iter().zip(&self.slots);

@@ -177,6 +177,12 @@ impl Mechanism {
         }
     }
 
+    /// Do forces act that are neither gravity nor dampers?
+    pub(crate) fn is_driven(&self) -> bool {
+        let is_free = self.actuators.is_empty() && self.potentials.is_empty();
+        !is_free || !self.springs.is_empty() || self.joints.iter().any(Joint::has_springs)
+    }
+
     /// Is there a damper, or may a parameter make one?
     pub(crate) fn may_damp(&self) -> bool {
         self.joints.iter().any(Joint::has_dampers)
