@@ -1,5 +1,5 @@
-//! What is tried at a step, one after the other: to stay as before, starts from the step before and from forces, and curves around what
-//! stopped them.
+//! What is tried at a step, one after the other: to stay as before, starts from the step before and from forces, bounds of friction, and curves
+//! around what stopped them.
 
 use super::start::Cold;
 use super::{Failed, NewtonSystem, Solver};

@@ -128,8 +128,8 @@ impl Mechanism {
         out
     }
 
-    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h` that follows it
-    /// or is before it.
+    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h` after it
+    /// or before it.
     pub(crate) fn add_damper_impulses(
         &self,
         at: &[Pose],
