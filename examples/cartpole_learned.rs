@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Settings for a few gains and few rollouts, where those that a method has unless told are for more: small populations, and
+/// Settings for a few gains and few rollouts, where those that a method has by default are for more: small populations, and
 /// for `search`, whose noise is in SI units, a noise of the gains' size.
 fn set(options: &mut MethodSpec, method: Method, seed: u64) {
     options.seed = Some(seed);

@@ -34,7 +34,7 @@ const MOST: usize = 100;
 /// Chains of which all methods are timed; dense ones take too long beyond.
 const SIZES: [usize; 8] = [2, 5, 10, 20, 30, 50, 70, 100];
 
-/// A chain that hangs from the world, without weight unless told.
+/// A chain that hangs from the world, without weight by default.
 fn chain(n: usize, gravity: f64, roots: Roots) -> Result<Minimal, Box<dyn Error>> {
     let mut m = MechanismBuilder::new().gravity([0.0, 0.0, -gravity]);
     for i in 0..n {
@@ -134,7 +134,7 @@ fn methods(n: usize) -> [(&'static str, Roots); 8] {
         ("Broyden, recursive", of(Root::Broyden, Recursive)),
         ("Broyden, O(n²)", of(Root::Broyden, Quadratic)),
         ("Newton, O(n) factors", of(Root::Newton, Recursive)),
-        ("what is taken unless told", Roots::default()),
+        ("what is taken by default", Roots::default()),
     ]
 }
 

@@ -48,7 +48,7 @@ pub struct Setup {
     pub undamped: bool,
     /// With steps in as many parts as they ask for.
     pub divided: bool,
-    /// What steps; the one taken unless told, if none.
+    /// What steps; the one taken by default, if none.
     pub integrator: Option<&'static str>,
 }
 

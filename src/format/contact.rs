@@ -35,7 +35,7 @@ pub struct ContactMethodSpec {
     /// `second_order` or `linearized`.
     #[serde(default)]
     pub cone: ConeSpec,
-    /// Edges of the pyramid of a `linearized` cone, even, 4 to 16; 8 unless told.
+    /// Edges of the pyramid of a `linearized` cone, even, 4 to 16; 8 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directions: Option<usize>,
     /// `knots` or `aligned`. Unless told impacts are at knots, and derivatives through elastic ones are refused.
@@ -81,7 +81,7 @@ impl Default for ContactMethodSpec {
 const LOOSEST: f64 = 1e-3;
 
 impl ContactMethodSpec {
-    /// Edges of a linearized cone unless told.
+    /// Edges of a linearized cone by default.
     pub const DIRECTIONS: usize = 8;
 
     /// Refuses numbers without a meaning.

@@ -44,7 +44,7 @@ pub struct MethodSpec {
     /// `false`. Of `policy-gradient` they are relaxed to one parameter, m^2/s^2, where it is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothing: Option<SmoothingSpec>,
-    /// Of learners: whether controls, free parameters or both are decided; whatever there is unless told.
+    /// Of learners: whether controls, free parameters or both are decided; whatever there is by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decide: Option<Decide>,
     /// Of learners: controls are cubic splines through so many knots each over the horizon.
@@ -73,7 +73,7 @@ pub struct MethodSpec {
     /// Of `ars`: directions an iteration, two rollouts each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directions: Option<usize>,
-    /// Of `ars`: how many of the directions move the mean, the best; half of them unless told.
+    /// Of `ars`: how many of the directions move the mean, the best; half of them by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<usize>,
     /// Of `ars` and `policy-gradient`: length of a step.
@@ -85,7 +85,7 @@ pub struct MethodSpec {
     /// Of `policy-gradient`: episodes an iteration, from fresh seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// Of `policy-gradient`: steps after which gradients are truncated; the whole horizon unless told.
+    /// Of `policy-gradient`: steps after which gradients are truncated; the whole horizon by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<NonZeroUsize>,
     /// Of `policy-gradient`: iterations without a new best after which it goes back to the best, and on by half steps; never unless

@@ -173,7 +173,7 @@ pub struct NetworkSpec {
     pub sees: Vec<SightSpec>,
     /// Widths of the hidden layers.
     pub layers: Vec<usize>,
-    /// Largest size of each control, N or N m; that of its bounds unless told.
+    /// Largest size of each control, N or N m; that of its bounds by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
     /// Of its first weights.

@@ -198,7 +198,7 @@ pub struct PointSpec {
 pub struct OrientationSpec {
     /// Name.
     pub body: String,
-    /// In the world; the world's own unless told.
+    /// In the world; the world's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Orientation>,
     /// In the target's frame.

@@ -11,7 +11,7 @@ pub struct PhaseSpec {
     pub name: String,
     /// s, at the start where it is to be found
     pub duration: f64,
-    /// Time steps; as many as `time_step` makes of the duration unless told.
+    /// Time steps; as many as `time_step` makes of the duration by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<usize>,
     /// Smallest and largest duration, s: it is then found.

@@ -18,13 +18,13 @@ pub struct ImportSpec {
     /// Are links tied by fixed joints one body?
     #[serde(default)]
     pub fixed_joints: FixedJoints,
-    /// Do the file's limits of position stop joints? Yes unless told.
+    /// Do the file's limits of position stop joints? Yes by default.
     #[serde(default = "yes")]
     pub limits: bool,
     /// Are the file's limits of speed constraints of the problem? The mechanics know none.
     #[serde(default)]
     pub speed_limits: bool,
-    /// Links whose collision shapes touch half-spaces and terrain, or `all` (unless told, where there are any), or `none`.
+    /// Links whose collision shapes touch half-spaces and terrain, or `all` (by default, where there are any), or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contacts: Option<Names>,
     /// Coulomb's coefficient of these contacts.
@@ -40,7 +40,7 @@ pub struct ImportSpec {
     /// extents at most, up to 1000, to 128 with self-contacts, and to 32 over height fields or if a foot bounces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hull_vertices: Option<usize>,
-    /// What is driven: `transmissions` of the file (unless told, where there are any), `joints` (all that move), `none`, or a
+    /// What is driven: `transmissions` of the file (by default, where there are any), `joints` (all that move), `none`, or a
     /// list of joints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controls: Option<Names>,
@@ -50,7 +50,7 @@ pub struct ImportSpec {
     /// Other numbers of joints.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub joints: IndexMap<String, JointChange>,
-    /// m/s^2; along -z unless told.
+    /// m/s^2; along -z by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gravity: Option<[f64; 3]>,
     /// Half-spaces of the world, by name; a floor is `half_spaces.floor = {}`.
@@ -81,7 +81,7 @@ fn yes() -> bool {
 }
 
 impl ImportSpec {
-    /// What is done unless told: a fixed base, and the file's own limits.
+    /// What is done by default: a fixed base, and the file's own limits.
     pub fn usual() -> Self {
         Self {
             limits: true,

@@ -478,7 +478,7 @@ impl Document {
                     "smoothing starts at {} below its end {}: there is no level in between",
                     s.start, s.end
                 ),
-                "levels fall from start to end (1e-5 unless told): give a start that is not below it, or an end that is not above",
+                "levels fall from start to end (1e-5 by default): give a start that is not below it, or an end that is not above",
             ));
         }
         if let Some(problem::SmoothingSpec::Levels(s)) = spec.smoothing

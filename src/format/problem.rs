@@ -30,7 +30,7 @@ pub use super::import::{Base, BodyChange, FixedJoints, ImportSpec, JointChange};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemSpec {
-    /// For figures and reports; the file's name unless told.
+    /// For figures and reports; the file's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// s
@@ -130,7 +130,7 @@ impl ProblemSpec {
     }
 }
 
-/// How a mechanism moves: the name of an integrator, or `auto` for the one taken unless told, or a table of its settings.
+/// How a mechanism moves: the name of an integrator, or `auto` for the one taken by default, or a table of its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum IntegratorSpec {
@@ -145,16 +145,16 @@ forms!(IntegratorSpec, "the name of an integrator, or a table of its name and se
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IntegratorTable {
-    /// Name, or `auto` for the one taken unless told.
+    /// Name, or `auto` for the one taken by default.
     pub name: String,
     /// Order of the error in the time step, under controls that stay the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<usize>,
     /// Largest residual of a step that is accepted, N s, N m s, m and half rad, with contacts, limits or friction in joints m/s; 1e-10
-    /// unless told.
+    /// by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<f64>,
-    /// In how many equal parts a step is made, or `auto`: in as many as its fastest swings ask for. One unless told, but
+    /// In how many equal parts a step is made, or `auto`: in as many as its fastest swings ask for. One by default, but
     /// `auto` for `simulate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substeps: Option<SubstepsSpec>,
@@ -266,7 +266,7 @@ pub struct GuessSpec {
     /// Added to them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSpec>,
-    /// States from which `ddp` starts; they need not follow from the controls. Those that do unless told; `shooting` and
+    /// States from which `ddp` starts; they need not follow from the controls. Those that do by default; `shooting` and
     /// `simulate` know no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states: Option<StatesSpec>,
@@ -371,7 +371,7 @@ impl Names {
 pub struct ParameterSpec {
     /// Paths of the numbers, as `joints.hinge.damping`; see [`crate::mechanism::Field`].
     pub of: Names,
-    /// What it starts from; the mechanism's own value unless told.
+    /// What it starts from; the mechanism's own value by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// Smallest and largest value; where left out, whatever has a meaning.
@@ -460,7 +460,7 @@ fn end() -> At {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SameSpec {
-    /// The other; the constraint's own unless told.
+    /// The other; the constraint's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantity: Option<Quantity>,
     /// Where it is looked at: one knot.
@@ -545,10 +545,10 @@ pub struct DrawSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismFile {
-    /// For figures and reports; the file's name unless told.
+    /// For figures and reports; the file's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// m/s^2; along -z unless told.
+    /// m/s^2; along -z by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gravity: Option<[f64; 3]>,
     /// Bodies by name.

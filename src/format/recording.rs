@@ -210,7 +210,7 @@ pub struct Ground {
 pub struct Visual {
     /// Index into `bodies`; `None` is the world.
     pub body: Option<usize>,
-    /// Red, green, blue, 0 to 1, sRGB; one of the animation's own unless told.
+    /// Red, green, blue, 0 to 1, sRGB; one of the animation's own by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<[f64; 3]>,
     /// A solid, about the frame at `position` with `orientation`, instead of triangles.

@@ -5,7 +5,7 @@ use super::table::{Complaint, Table};
 use std::f64::consts::TAU;
 use std::path::Path;
 
-/// The values of a signal at times, s. Files are looked for beside `folder`; a column goes by the name `own` unless told.
+/// The values of a signal at times, s. Files are looked for beside `folder`; a column goes by the name `own` by default.
 ///
 /// # Errors
 /// What is wrong, and the remedy.

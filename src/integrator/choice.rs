@@ -5,7 +5,7 @@ use super::system::Kind;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// What names the integrator that suits a mechanism, and is taken unless told.
+/// What names the integrator that suits a mechanism, and is taken by default.
 const AUTO: &str = "auto";
 
 /// An integrator and its order: by default the one that suits the mechanism best, of its own order.

@@ -22,7 +22,7 @@ use crate::mechanism::{
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
 
-/// Is an integrator one to take for a mechanism, unless told? Of one that must be told there is no answer.
+/// Is an integrator one to take for a mechanism, by default? Of one that must be told there is no answer.
 macro_rules! suits {
     ($system:ty, $m:expr) => {
         Some(<$system>::suits($m))

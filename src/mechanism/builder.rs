@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanismBuilder {
-    /// m/s^2; along -z unless told.
+    /// m/s^2; along -z by default.
     #[serde(default = "earth")]
     pub gravity: [f64; 3],
     /// Bodies by name.

@@ -24,7 +24,7 @@ fn meets_ground() -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ContactSpec {
-    /// What touches; the body's own shape unless told.
+    /// What touches; the body's own shape by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Surface>,
     /// Its place in the body's frame, m; the body's own shape is about its center of mass.
@@ -33,18 +33,18 @@ pub struct ContactSpec {
     /// Its orientation on the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orientation: Option<Orientation>,
-    /// Coulomb friction coefficient; zero unless told.
+    /// Coulomb friction coefficient; zero by default.
     #[serde(default)]
     pub friction: f64,
-    /// Ratio of speeds along the normal after and before an impact, at its knot, 0 to 1; zero unless told. A law of impacts between
+    /// Ratio of speeds along the normal after and before an impact, at its knot, 0 to 1; zero by default. A law of impacts between
     /// rigid bodies at one step, not of elastic ones: what happens within a bounce is not resolved, and several contacts
     /// at once may gain or lose energy.
     #[serde(default)]
     pub restitution: f64,
-    /// The group it is in; `bodies` unless told.
+    /// The group it is in; `bodies` by default.
     #[serde(default = "bodies")]
     pub group: String,
-    /// Groups it may touch; half-spaces are in `ground` unless told. Two colliders meet if one names the other's group.
+    /// Groups it may touch; half-spaces are in `ground` by default. Two colliders meet if one names the other's group.
     #[serde(default = "meets_ground")]
     pub against: Vec<String>,
 }
@@ -197,16 +197,16 @@ impl ContactSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HalfSpaceSpec {
-    /// Outward normal, of any length; along z unless told.
+    /// Outward normal, of any length; along z by default.
     #[serde(default = "up")]
     pub normal: [f64; 3],
     /// Distance of its surface from the origin along the normal, m.
     #[serde(default)]
     pub offset: f64,
-    /// Coulomb friction coefficient; unless told, that of what touches it.
+    /// Coulomb friction coefficient; by default, that of what touches it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<f64>,
-    /// The group it is in; `ground` unless told.
+    /// The group it is in; `ground` by default.
     #[serde(default = "ground")]
     pub group: String,
 }

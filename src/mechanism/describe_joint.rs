@@ -130,7 +130,7 @@ pub struct JointSpec {
     /// components of two or three rotations have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// Ratio of rates after and before a limit is hit, 0 to 1; zero unless told.
+    /// Ratio of rates after and before a limit is hit, 0 to 1; zero by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restitution: Option<PerDirection>,
     /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for

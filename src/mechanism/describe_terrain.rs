@@ -38,7 +38,7 @@ pub enum TerrainShape {
         end: f64,
         /// Along y, m.
         width: f64,
-        /// How far it is solid below the lowest tread, m; 1 unless told.
+        /// How far it is solid below the lowest tread, m; 1 by default.
         #[serde(default = "depth")]
         depth: f64,
     },
@@ -58,7 +58,7 @@ pub struct TerrainSpec {
     pub orientation: Option<Orientation>,
     /// Coulomb friction coefficient.
     pub friction: f64,
-    /// The group it is in; `ground` unless told.
+    /// The group it is in; `ground` by default.
     #[serde(default = "ground")]
     pub group: String,
 }

@@ -96,7 +96,7 @@ pub(super) struct Found {
 /// When a run ends in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Iterations of this run; those of the method's settings unless told. A learner makes no more than its settings leave.
+    /// Iterations of this run; those of the method's settings by default. A learner makes no more than its settings leave.
     pub iterations: Option<u64>,
     /// Wall time of this run, looked at after every iteration.
     pub time: Option<Duration>,
@@ -112,7 +112,7 @@ pub struct Solve<'a, D> {
     observers: Observers<SolveState>,
 }
 
-/// Solves a problem by the method and the settings that are taken unless told.
+/// Solves a problem by the method and the settings that are taken by default.
 ///
 /// # Errors
 /// As [`Solve::run`]; how the solve ended is in [`Solution::status`].
@@ -121,7 +121,7 @@ pub fn solve<D: Observe>(dynamics: &D, problem: &Problem) -> Result<Solution, Er
 }
 
 impl<'a, D: Observe> Solve<'a, D> {
-    /// By the method and the settings that are taken unless told.
+    /// By the method and the settings that are taken by default.
     pub fn new(dynamics: &'a D, problem: &'a Problem) -> Self {
         Self {
             dynamics,
@@ -133,7 +133,7 @@ impl<'a, D: Observe> Solve<'a, D> {
         }
     }
 
-    /// By a method as it is unless told.
+    /// By a method as it is by default.
     #[must_use]
     pub fn with_method(self, method: Method) -> Self {
         self.with_options(method.options())

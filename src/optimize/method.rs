@@ -64,7 +64,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// All of them; the first is the one that is taken unless told.
+    /// All of them; the first is the one that is taken by default.
     pub const ALL: [Self; 16] = [
         Self::Ddp,
         Self::Shooting,
@@ -140,7 +140,7 @@ impl Method {
         }
     }
 
-    /// Its settings as they are unless told.
+    /// Its settings as they are by default.
     pub fn options(self) -> Options {
         match self {
             Self::Ddp => ddp::Options::default().into(),

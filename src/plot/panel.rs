@@ -99,7 +99,7 @@ pub(super) struct Panel {
     pub rows: Vec<String>,
     /// Ends the legend, below the curves that have names.
     pub notes: Vec<Row>,
-    /// What its bounds are called; `bounds` unless told.
+    /// What its bounds are called; `bounds` by default.
     pub bound_name: Option<&'static str>,
     /// It shows nothing but rounding.
     pub quiet: bool,

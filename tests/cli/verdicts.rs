@@ -103,7 +103,7 @@ equals = 0.3
 at = "end"
 "#;
 
-/// Through contact derivatives are relaxed unless told otherwise; without that the crate's place has no gradient, which is
+/// Through contact derivatives are relaxed by default otherwise; without that the crate's place has no gradient, which is
 /// no proof that it is out of reach.
 #[test]
 fn a_leg_pushes_a_crate() {

@@ -296,7 +296,7 @@ fn names_and_units_of_quantities() {
         (c[1].quantity.index(), c[1].relation),
         (3, Relation::Greater)
     );
-    // a constraint of the sample holds at the end unless told
+    // a constraint of the sample holds at the end by default
     let plain = build(&changed("equals = 0.0\nat = \"end\"", "less = 0.5")).expect("good");
     assert_eq!(plain.problem.constraints[1].when, When::End);
     assert_eq!(plain.problem.constraints[1].relation, Relation::Less);

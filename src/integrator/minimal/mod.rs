@@ -253,7 +253,7 @@ impl Minimal {
         })
     }
 
-    /// Is this the integrator to take, unless told? It is for all that it offers.
+    /// Is this the integrator to take, by default? It is for all that it offers.
     ///
     /// # Errors
     /// What it does not offer.

@@ -61,7 +61,7 @@ const HIGHER: f64 = 10.0;
 /// Up to where, m^2/s^2: contact is smooth over some metres a second then, and more of it shows nothing else.
 const HIGHEST: f64 = 10.0;
 
-/// Segments of multiple shooting unless told. From the guesses of the four swing-ups, the arm, the quadrotor and the five-bar's turn
+/// Segments of multiple shooting by default. From the guesses of the four swing-ups, the arm, the quadrotor and the five-bar's turn
 /// 2, 5, 20, 50 and 1000 of them solve all, in 0.7 to 2 times the iterations of none; 10 leave the acrobot unsolved.
 const SEGMENTS: NonZeroUsize = NonZeroUsize::new(20).unwrap();
 
@@ -96,7 +96,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Multiple shooting, as it is unless told.
+    /// Multiple shooting, as it is by default.
     pub fn multiple_shooting() -> Self {
         Self {
             segments: Some(SEGMENTS),

@@ -5,7 +5,7 @@
 //!   control holds on. What is asked at the end stays there.
 //! - **Start.** The shifted plan is rolled out from the state that is met, under its own feedback
 //!   `u_k + K_k (x' - x_k)`: unstable systems stay near it, which the open loop would leave within a window.
-//! - **Iterations.** A fixed number, one unless told: a linear-quadratic model, a backward pass, and a line search along
+//! - **Iterations.** A fixed number, one by default: a linear-quadratic model, a backward pass, and a line search along
 //!   rollouts, as in [`ddp`](super), whose engine it is. The iteration goes on from tick to tick instead of being brought to its
 //!   end at each (real-time iteration: Diehl, Bock, Schloeder, *SIAM J. Control Optim.* 43, 2005; Tassa, Erez, Todorov, IROS
 //!   2012). Constraints enter by an augmented Lagrangian at a constant penalty, its multipliers updated after every

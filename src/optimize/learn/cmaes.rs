@@ -28,7 +28,7 @@ use serde_json::Value;
 pub struct Options {
     /// What all learners have; an iteration is a generation.
     pub settings: Settings,
-    /// Candidates a generation; unless told `4 + 3 ln n` of `n` decisions (table 1), rounded up to a multiple of four,
+    /// Candidates a generation; by default `4 + 3 ln n` of `n` decisions (table 1), rounded up to a multiple of four,
     /// which keeps two or four threads busy.
     pub population: Option<usize>,
     /// First standard deviation, in units of half of a decision's range between its bounds, or of its size. The solution

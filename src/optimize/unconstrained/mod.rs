@@ -71,7 +71,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As they are unless told.
+    /// As they are by default.
     pub fn of(solver: Solver) -> Self {
         Self {
             solver,

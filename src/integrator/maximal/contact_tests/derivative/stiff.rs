@@ -1,4 +1,4 @@
-//! Derivatives through contacts as stiff as they are unless told.
+//! Derivatives through contacts as stiff as they are by default.
 
 use super::super::super::Options;
 use super::super::Run;
