@@ -232,8 +232,8 @@ pub fn of_two(h: f64) -> f64 {
     0.12 * (h / 0.01).powi(2)
 }
 
-/// The same of forty from 1.5 rad at rest. A compliant step costs up to 0.045 J, which is 1e-4 of the energy exchanged; a jump
-/// costs 0.6 J or more.
+/// The same of forty from 1.5 rad at rest. A compliant step costs up to 0.045 J, which is 1e-4 of the energy exchanged; the
+/// smallest jump that was seen cost 0.18 J.
 pub fn of_forty(h: f64) -> f64 {
     (0.3 * (h / 0.01).powi(2)).max(0.05)
 }

@@ -67,6 +67,18 @@ fn parallelograms_stay_on_their_branch() {
     }
 }
 
+/// At these step sizes a step crosses flat with an eigenvalue that cancels the regularization. Newton's method stagnated with an error
+/// along it, and the next step lost 0.18 and 0.40 J.
+#[test]
+fn forty_parallelograms_cross_flat_where_the_regularization_is_cancelled() {
+    for steps in [4055, 4595] {
+        let h = 10.0 / steps as f64;
+        let r = cranks::run(40, (1.5, 0.0), h, steps).expect("reads");
+        passes(&format!("h = 10/{steps}"), &r, cranks::of_forty(h));
+        assert_eq!(r.stats.treated, 0, "knots are 1e-4 rad from flat");
+    }
+}
+
 /// Largest error of the energy of a tilted chain over 10 s, and that over the largest exchange; joints stay closed.
 fn tilted(n: usize, (half, tilt): (f64, f64), h: f64) -> (f64, f64) {
     let (s, x) = segments::tilted(n, half, tilt).expect("closes");

@@ -11,7 +11,7 @@ use crate::spatial::{Pose, Quat, Vec3, wide};
 use nalgebra::Quaternion;
 
 /// Regularization of redundant rows, relative: far above rounding, and small enough for one sweep of refinement to undo.
-const REGULARIZATION: f64 = 1e-9;
+pub(super) const REGULARIZATION: f64 = 1e-9;
 
 /// Pose of the thirteen numbers of a body.
 #[inline(always)]

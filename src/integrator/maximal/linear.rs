@@ -98,11 +98,17 @@ impl Maximal {
             *b = spread * if i < n { 1.0 } else { rows };
         }
         self.solve(w, &b, &mut x, false);
-        let largest = |v: &[f64]| v[..n].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-        // velocities alone: redundant impulses are not unique
-        let ratio = largest(&w.newton.scratch) / largest(&x);
+        let ratio = self.corrected(w, &x);
         (w.newton.delta, w.adjoint.mu) = (b, x);
         ratio
+    }
+
+    /// Size of the correction that [`Self::refine`] made last, relative to the solution `x`.
+    pub(super) fn corrected(&self, w: &Work, x: &[f64]) -> f64 {
+        // velocities alone: redundant impulses are not unique
+        let n = 6 * self.body_count();
+        let largest = |v: &[f64]| v[..n].iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        largest(&w.newton.scratch) / largest(x)
     }
 
     /// Derivative of one element's wrenches at the knot by the configuration there: joints first, then springs, then

@@ -1,6 +1,6 @@
 //! Newton's method for the step, and the read-out of velocities at a knot.
 
-use super::assembly::vec3;
+use super::assembly::{REGULARIZATION, vec3};
 use super::singular::{SINGULAR_READOUT, SOFTNESS};
 use super::{Maximal, Work};
 use crate::contact::{AfterBlow, Told};
@@ -10,6 +10,11 @@ use crate::spatial::{RotationLaw, Vec3};
 /// Residual below which the solution of Newton's step is refined where there are loops: before, the regularization's
 /// error is small beside Newton's own.
 const REFINED: f64 = 1e-5;
+/// Part of a direction that refinement changed above which one sweep leaves an error that spoils Newton's method: its square.
+const UNREFINED: f64 = 0.1;
+/// Factor on a regularization that cancels an eigenvalue: that is a thousand times the new one, and rounding, at 1e-16 of the diagonal,
+/// still a ten-thousandth of it.
+const WEAKER: f64 = 1e-3;
 /// What the factors of Newton's last step leave of a residual, in multiples of what that step left: twice for a quadratic, and
 /// the rows of a residual differ in unit.
 const LEFT: f64 = 4.0;
@@ -318,8 +323,33 @@ impl Maximal {
         self.solve_once(w, &residual, &mut delta, false);
         if refined {
             self.refine(w, &residual, &mut delta, false);
+            if self.is_cancelled(w, &delta) {
+                self.weaken(w, &residual, &mut delta);
+            }
         }
         (w.newton.delta, w.newton.residual) = (delta, residual);
+    }
+
+    /// Is the regularization as large as an eigenvalue of the constraints' Schur complement, as far as the refined direction `delta`
+    /// has a part along it? A step from `s` before a flat position to `s'` behind it has one of the size `-s s'`, and in a chain of n loops
+    /// one for each of its waves, down to `1/n^2` of that.
+    fn is_cancelled(&self, w: &Work, delta: &[f64]) -> bool {
+        w.matrix.regularization == REGULARIZATION
+            && !w.matrix.uses_fallback
+            && self.corrected(w, delta) > UNREFINED
+    }
+
+    /// Solves for the direction again, and all that follows of the step, with a regularization that is small beside such an eigenvalue.
+    fn weaken(&self, w: &mut Work, residual: &[f64], delta: &mut [f64]) {
+        w.matrix.regularization *= WEAKER;
+        self.assemble_and_keep(w, true);
+        if self.try_factor(w).is_err() {
+            // seen by the residual
+            delta.fill(f64::NAN);
+            return;
+        }
+        self.solve_once(w, residual, delta, false);
+        self.refine(w, residual, delta, false);
     }
 
     pub(super) fn outside_domain(&self, w: &Work) -> Option<usize> {
