@@ -13,25 +13,26 @@
 //! rest
 //!
 //! ```text
-//! J . (a + b)/2 + (G- - G+) . (b - a)/2 - (T- - T+)/2,     T = G . y.
+//! J . (a + b)/2 + (G- - G+) . (b - a)/2 - (T- - T+)/2,     T = N . y.
 //! ```
 //!
-//! `T` is the error of the motion: half of a force's impulse acts at either end of an interval, between the velocity at the knot and that
-//! of the interval, so that the energy read at a knot has `T-/2` too much. `y` is the change of the velocities by the impulse `G` if what is
+//! `T` is the error of the motion: half of an impulse acts at either end of an interval, between the velocity at the knot and that
+//! of the interval, so that the energy read at a knot has `T-/2` too much. `N` are the impulses of forces and dampers over half of an interval: a
+//! spring that a strong damper holds back does not throw what is light. `y` is the change of the velocities by `N` if what is
 //! loaded over its interval lets nothing move: a light foot that is pushed against the ground stays where it is, however far its
 //! push would throw it in half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start:
 //! constant forces do exactly their work, whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
 //! With the rows `C` of what is loaded, the normals, and the tangents of what friction holds,
 //!
 //! ```text
-//! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 G,  X = M^-1 C',  K = C X.
+//! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 N,  X = M^-1 C',  K = C X.
 //! ```
 //!
 //! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
-use crate::mechanism::{Mechanism, Meeting, Row, dot, vec3};
+use crate::mechanism::{DampedOver, Mechanism, Meeting, Row, dot, vec3};
 use nalgebra::{DMatrix, DVector};
 
 /// Impulse by the contact's mass, m/s, from which something is loaded: a thousandth of what gravity gives in a step of 0.1 ms, and far above
@@ -43,6 +44,9 @@ const HOLDS: f64 = 0.99;
 const IMMOBILE: f64 = 1e-9;
 /// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
 const REDUNDANT: f64 = 1e-10;
+
+/// Number of the row of [`KnotBooks`] that is the first of the whole knot.
+const AFTER: usize = 3;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -88,8 +92,9 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, and impulses until the velocities that are read, with those of dampers; unless it is the last knot, momenta
-    /// after it and impulses of the whole knot; then unit impulses along what is loaded.
+    /// Momenta before the knot, impulses of what touches and of dampers until the velocities that are read; unless it is the last knot, momenta
+    /// after it, both impulses of the whole knot, and those of dampers over half of the interval after it; then unit impulses along what is
+    /// loaded.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
@@ -148,7 +153,7 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
 
 /// What forces over an interval do at the knot.
 struct Push {
-    /// `g`, the change of velocities without what is loaded.
+    /// The change of velocities by forces without dampers and what is loaded.
     free: Vec<f64>,
     /// `y`
     yields: Vec<f64>,
@@ -157,15 +162,15 @@ struct Push {
 }
 
 impl Push {
-    /// Of a change `g` of velocities over the interval before the knot, 0, or after it, 1; `moved` are the changes by unit impulses along what is
-    /// loaded.
+    /// Of changes of velocities over the interval before the knot, 0, or after it, 1: by forces, and by dampers, too, `g`. `moved` are the
+    /// changes by unit impulses along what is loaded.
     fn new(
         m: &Mechanism,
-        free: Vec<f64>,
+        (free, net): (Vec<f64>, Vec<f64>),
         (loaded, moved): (&[Loaded], &[&[f64]]),
         interval: usize,
     ) -> Self {
-        let (mut yields, mut error) = (free.clone(), momentum_product(m, &free, &free));
+        let mut error = momentum_product(m, &net, &net);
         let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
         let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
         let all: Vec<_> = each
@@ -177,8 +182,9 @@ impl Push {
             if i == j { own + REDUNDANT } else { own }
         });
         let each = all.iter().zip(&scale);
-        let rates = each.map(|((l, _), s)| s * product(&l.wrench, &free));
+        let rates = each.map(|((l, _), s)| s * product(&l.wrench, &net));
         let rates = DVector::from_iterator(all.len(), rates);
+        let mut yields = net;
         if let Some(k) = k.cholesky() {
             let impulses = k.solve(&rates);
             error -= impulses.dot(&rates);
@@ -287,32 +293,33 @@ impl Layout {
         let loaded = self.loaded((w, memory), &impulses[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let ends = if y.is_empty() { 1 } else { 2 };
-        let mut rows = vec![vec![0.0; dim]; 2 * ends];
+        let mut rows = vec![vec![0.0; dim]; if ends == 2 { AFTER + 4 } else { AFTER }];
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
-        if let Some(row) = rows.get_mut(2) {
-            momenta(w.model, after, h, row);
-        }
+        let damp = |over, row: &mut [f64]| {
+            let interval = match over {
+                DampedOver::After | DampedOver::AfterStart => (after, h),
+                DampedOver::Before | DampedOver::BeforeReading => (w.before, w.at.h_prev),
+            };
+            (w.model).add_damper_impulses(w.poses, interval, over, row);
+        };
+        damp(DampedOver::BeforeReading, &mut rows[2]);
         for (k, impulses) in impulses.iter().enumerate().take(ends) {
             let each = memory.elements.iter().zip(&self.slots).zip(impulses);
             for ((e, slot), own) in each {
-                e.add_impulses(slot, *own, 1.0, &mut rows[2 * k + 1]);
+                e.add_impulses(slot, *own, 1.0, &mut rows[AFTER * k + 1]);
             }
         }
-        let damp = |before, row: &mut [f64]| {
-            let interval = if before {
-                (w.before, w.at.h_prev)
-            } else {
-                (after, h)
-            };
-            (w.model).add_damper_impulses(w.poses, interval, !before, row);
-        };
-        damp(true, &mut rows[1]);
-        if let Some(row) = rows.get_mut(3) {
+        if let Some([momentum, touch, dampers, half]) = rows[AFTER..].first_chunk_mut() {
+            momenta(w.model, after, h, momentum);
             for (i, e, size) in &struck {
-                e.add_impulses(&self.slots[*i], *size, 1.0, row);
+                e.add_impulses(&self.slots[*i], *size, 1.0, touch);
             }
-            damp(true, row);
-            damp(false, row);
+            damp(DampedOver::Before, dampers);
+            let after =
+                w.at.before()
+                    .map_or(DampedOver::AfterStart, |_| DampedOver::After);
+            damp(after, dampers);
+            damp(DampedOver::AfterStart, half);
         }
         for own in &loaded {
             let mut row = vec![0.0; dim];
@@ -371,7 +378,8 @@ impl Layout {
         let first = rows.len() - books.loaded.len();
         let (ends, moved) = rows.split_at(first);
         let less = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
-        let push = |free, interval| Push::new(w.model, free, (&books.loaded, moved), interval);
+        let push =
+            |changes, interval| Push::new(w.model, changes, (&books.loaded, moved), interval);
         let exchange = |k: usize, after: &[f64], pushes: [&Push; 2]| {
             let [mean, change] = mean_and_change(ends[0], after);
             let struck = if k == 0 { &[] } else { &books.struck[..] };
@@ -385,14 +393,21 @@ impl Layout {
         };
         // a start has no interval before
         let before = match w.at.before() {
-            Some(_) => push(less(&less(&w.trial[..n], ends[0]), ends[1]), 0),
+            Some(_) => {
+                let net = less(&less(&w.trial[..n], ends[0]), ends[1]);
+                push((less(&net, ends[2]), net), 0)
+            }
             None => Push::none(n),
         };
-        let whole = ends.get(2).map(|after| {
-            let both = less(&less(after, ends[0]), ends[3]);
-            let next = push(less(&both, &before.free), 1);
-            exchange(1, after, [&before, &next])
-        });
+        let whole = ends[AFTER..]
+            .first_chunk()
+            .map(|[after, touch, dampers, half]| {
+                let both = less(&less(&less(after, ends[0]), touch), dampers);
+                let free = less(&both, &before.free);
+                let net = free.iter().zip(*half).map(|(g, d)| g + d).collect();
+                let next = push((free, net), 1);
+                exchange(1, after, [&before, &next])
+            });
         KnotWork {
             before: exchange(0, &w.trial[..n], [&before, &Push::none(n)]),
             whole,

@@ -1,7 +1,7 @@
 //! The work done from outside along a trajectory, knot by knot.
 
 use crate::contact::{ContactWork, Exchange, KnotWork, Loads};
-use crate::mechanism::{Efforts, KnotData, Mechanism, dot};
+use crate::mechanism::{DampedOver, Efforts, KnotData, Mechanism, dot};
 use crate::spatial::Pose;
 
 /// The work done from outside along a trajectory, J, knot by knot.
@@ -154,7 +154,11 @@ impl ExternalWork {
             return;
         };
         let after = (&self.poses[..], poses);
-        open.dampers += m.damper_work(&self.poses, after, true, &open.exchange.mean);
+        let over = match open.h_prev == 0.0 {
+            true => DampedOver::AfterStart,
+            false => DampedOver::After,
+        };
+        open.dampers += m.damper_work(&self.poses, after, over, &open.exchange.mean);
         self.left += open.share(h);
     }
 
@@ -200,11 +204,11 @@ impl ExternalWork {
             },
             &self.end.efforts,
         ];
-        let open = |exchange: Exchange| {
+        let open = |exchange: Exchange, over| {
             let dampers = match follows {
                 true => {
                     let before = (&self.poses[..], k.poses);
-                    (k.mechanism).damper_work(k.poses, before, false, &exchange.mean)
+                    (k.mechanism).damper_work(k.poses, before, over, &exchange.mean)
                 }
                 false => 0.0,
             };
@@ -224,7 +228,8 @@ impl ExternalWork {
             }
         };
         let KnotWork { before, whole } = work;
-        let (before, whole) = (open(before), whole.map(open));
+        let before = open(before, DampedOver::BeforeReading);
+        let whole = whole.map(|whole| open(whole, DampedOver::Before));
         (self.here, self.open) = (before.share(0.0), whole);
     }
 

@@ -11,7 +11,7 @@
 //! matrix at rest: the number of substeps is the same for all.
 
 use super::mechanical::Swing;
-use crate::mechanism::{Coupling, Mat6, Mechanism, Row, Vec6, compliance, damper_shares, vec3};
+use crate::mechanism::{Coupling, DamperShares, Mat6, Mechanism, Row, Vec6, compliance, vec3};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
@@ -53,8 +53,9 @@ pub(super) fn most(each: impl Iterator<Item = f64>) -> (usize, f64) {
 pub(super) fn scale_dampers(m: &mut Mechanism, saved: &mut Vec<f64>) {
     saved.clear();
     for (damping, implicit) in dampers(m) {
-        let (before, after) = damper_shares(implicit);
+        let shares = DamperShares::new(implicit);
         saved.push(*damping);
+        let (before, after) = (shares.before(false), shares.after(false));
         *damping *= 0.5 * (after - before) / after;
     }
 }

@@ -1,7 +1,7 @@
 //! Energies of a mechanism, the power of its controls, what its dampers take, and how fast its springs swing.
 
 use super::wrench::{add_wrench, dot};
-use super::{Body, Field, Joint, Mechanism, Motion, Row, Spring, damper_shares};
+use super::{Body, DamperShares, Field, Joint, Mechanism, Motion, Row, Spring};
 use crate::spatial::{Mat3, Pose, Vec3, log};
 
 /// What the actuators exert at a knot: of each the wrench of a unit effort, the effort, and the rate along it.
@@ -10,6 +10,19 @@ pub(crate) struct Efforts {
     pub rows: Vec<Row>,
     pub efforts: Vec<f64>,
     pub rates: Vec<f64>,
+}
+
+/// The interval whose displacements dampers act against at a knot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum DampedOver {
+    /// The one before, in a step.
+    Before,
+    /// The same, until the velocities at the knot are read.
+    BeforeReading,
+    /// The one after.
+    After,
+    /// The same, at a start.
+    AfterStart,
 }
 
 impl Mechanism {
@@ -101,16 +114,16 @@ impl Mechanism {
     }
 
     /// Work at a configuration `at` of the impulses by which all dampers act there against their displacements from one
-    /// configuration to another, over the interval that follows `at` or the one before; along velocities, six a body.
+    /// configuration to another; along velocities, six a body.
     pub(crate) fn damper_work(
         &self,
         at: &[Pose],
         (from, to): (&[Pose], &[Pose]),
-        follows: bool,
+        over: DampedOver,
         along: &[f64],
     ) -> f64 {
         let mut out = 0.0;
-        self.each_damper(at, follows, |(parent, child), row, damping, damper| {
+        self.each_damper(at, over, |(parent, child), row, damping, damper| {
             let displacement = match damper {
                 Ok((j, i)) => {
                     let [old, new] = [from, to].map(|poses| self.ends(j, poses));
@@ -128,32 +141,35 @@ impl Mechanism {
         out
     }
 
-    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h` after it
-    /// or before it.
+    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h`.
     pub(crate) fn add_damper_impulses(
         &self,
         at: &[Pose],
         (velocities, h): (&[f64], f64),
-        follows: bool,
+        over: DampedOver,
         rows: &mut [f64],
     ) {
-        self.each_damper(at, follows, |(parent, child), row, damping, _| {
+        self.each_damper(at, over, |(parent, child), row, damping, _| {
             let displacement = h * dot(velocities, parent, child, row);
             add_wrench(rows, parent, child, row, -damping * displacement);
         });
     }
 
-    /// Visits all dampers with their bodies, the row of a unit force at a configuration, and the damping that acts there in the interval
-    /// after it or before.
+    /// Visits all dampers with their bodies, the row of a unit force at a configuration, and the share of the damping that acts there.
     fn each_damper(
         &self,
         at: &[Pose],
-        follows: bool,
+        over: DampedOver,
         mut visit: impl FnMut((Option<usize>, usize), &Row, f64, Result<(&Joint, usize), &Spring>),
     ) {
         let share = |implicit| {
-            let (before, after) = damper_shares(implicit);
-            if follows { after } else { before }
+            let shares = DamperShares::new(implicit);
+            match over {
+                DampedOver::Before => shares.before(false),
+                DampedOver::BeforeReading => shares.before(true),
+                DampedOver::After => shares.after(false),
+                DampedOver::AfterStart => shares.after(true),
+            }
         };
         for j in self.joints.iter().filter(|j| j.has_dampers()) {
             let (a, b) = self.ends(j, at);

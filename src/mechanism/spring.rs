@@ -176,8 +176,31 @@ pub enum Drive {
 }
 
 /// Shares of a damper's impulses over the intervals before and after a knot that act there.
-pub(crate) fn damper_shares(implicit: bool) -> (f64, f64) {
-    if implicit { (0.0, 1.0) } else { (0.5, 0.5) }
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct DamperShares {
+    before: f64,
+    after: f64,
+}
+
+impl DamperShares {
+    pub fn new(implicit: bool) -> Self {
+        let after = if implicit { 1.0 } else { 0.5 };
+        Self {
+            before: 1.0 - after,
+            after,
+        }
+    }
+
+    /// Of the interval after. A start has half of all impulses over it, since forces have that, too.
+    pub fn after(&self, starts: bool) -> f64 {
+        if starts { 0.5 } else { self.after }
+    }
+
+    /// Of the interval before. Velocities read at the knot have half of all impulses over it, so that in steady motion they are those of the
+    /// interval.
+    pub fn before(&self, is_read: bool) -> f64 {
+        if is_read { 0.5 } else { self.before }
+    }
 }
 
 /// A scalar control.

@@ -21,6 +21,16 @@ pub(super) fn pose(s: &[f64]) -> Pose {
 }
 
 impl Damped {
+    /// The share of the impulse over the interval after the knot that acts there.
+    pub(super) fn after(&self, at: &Place) -> f64 {
+        self.shares.after(at.before().is_none())
+    }
+
+    /// The share of the impulse over the interval before that acts in what is solved at the knot.
+    pub(super) fn before(&self, at: &Place) -> f64 {
+        self.shares.before(!at.steps())
+    }
+
     /// Displacement from one configuration to another and its derivatives by the one and the other.
     pub(super) fn displacement(
         &self,
@@ -204,12 +214,13 @@ impl Maximal {
         for b in 0..self.body_count() {
             w.end.poses[b] = Self::pose_before(w, b);
         }
+        let at = w.knot.at;
         for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
             state.wrench = d.wrench(&w.model, &w.knot.poses);
             (state.before, state.before_start, state.before_end) =
                 d.displacement(&w.model, &w.end.poses, &w.knot.poses);
             (state.after, state.after_start, state.after_end) = (0.0, Row::ZERO, Row::ZERO);
-            let impulse = -d.damping(&w.model) * d.shares.0 * state.before;
+            let impulse = -d.damping(&w.model) * d.before(&at) * state.before;
             add_wrench(&mut w.knot.base, d.parent, d.child, &state.wrench, impulse);
         }
     }
@@ -336,7 +347,7 @@ impl Maximal {
             self.displace_dampers(w);
             let m = &w.model;
             for (d, state) in self.damped.iter().zip(&w.knot.damping) {
-                let impulse = d.damping(m) * d.shares.1 * state.after;
+                let impulse = d.damping(m) * d.after(&w.knot.at) * state.after;
                 add_wrench(
                     &mut w.newton.residual,
                     d.parent,
@@ -459,7 +470,7 @@ impl Maximal {
         }
         if steps {
             for (d, state) in self.damped.iter().zip(&w.knot.damping) {
-                let scale = d.damping(m) * d.shares.1;
+                let scale = d.damping(m) * d.after(&w.knot.at);
                 let ends = (w.newton.trial.as_slice(), w.end.scalar.as_slice(), h);
                 self.assemble_damper(m, d, (state, scale), ends, values);
             }

@@ -9,8 +9,8 @@ use crate::block::{Node, Role, Symbolic};
 use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{
-    Adjoint, Coupling, Field, Freedom, Mechanism, ModelError, Relative, Row, compliance,
-    damper_shares,
+    Adjoint, Coupling, DamperShares, Field, Freedom, Mechanism, ModelError, Relative, Row,
+    compliance,
 };
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 use std::ops::Range;
@@ -26,7 +26,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
                     child: j.child,
-                    shares: damper_shares(j.implicit),
+                    shares: DamperShares::new(j.implicit),
                     slots: None,
                 });
             }
@@ -40,7 +40,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
                 child: s.child,
-                shares: damper_shares(s.implicit),
+                shares: DamperShares::new(s.implicit),
                 slots: None,
             });
         }

@@ -186,11 +186,11 @@ impl Maximal {
             let size = -d.damping(m);
             // an interval of no length damps nothing
             let old = if before.is_some() {
-                size * d.shares.0
+                size * d.before(&w.knot.at)
             } else {
                 0.0
             };
-            let after = size * d.shares.1;
+            let after = size * d.after(&w.knot.at);
             let ends = (d.parent, d.child);
             let mut c = Coupling::default();
             c.add_outer(old, &state.wrench, &state.before_end);

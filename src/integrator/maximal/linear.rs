@@ -137,7 +137,8 @@ impl Maximal {
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
             let (d, state) = (&self.damped[d], &w.knot.damping[d]);
-            -d.damping(m) * (d.shares.0 * state.before + d.shares.1 * state.after)
+            -d.damping(m)
+                * (d.before(&w.knot.at) * state.before + d.after(&w.knot.at) * state.after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
         if element < joints {
@@ -324,10 +325,10 @@ impl Maximal {
         }
         for (e, s) in self.damped.iter().zip(&w.knot.damping) {
             let (a, b) = (e.parent, e.child);
-            let mut change =
-                e.shares.0 * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
+            let mut change = e.before(&w.knot.at)
+                * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
             if w.knot.at.steps() {
-                change += e.shares.1
+                change += e.after(&w.knot.at)
                     * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
             }
             add_wrench(r, a, b, &s.wrench, e.damping(m) * change);

@@ -66,7 +66,7 @@ use crate::dynamics::{
     Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, Start,
     StepError, StepFailure, StepStats,
 };
-use crate::mechanism::{Mechanism, Mobility, Quantity};
+use crate::mechanism::{DamperShares, Mechanism, Mobility, Quantity};
 use crate::spatial::{Mat3, RotationLaw};
 use mechanical::Observation;
 use nalgebra::DMatrix;
@@ -99,8 +99,7 @@ struct Damped {
     element: DampedElement,
     parent: Option<usize>,
     child: usize,
-    /// Shares of the impulse of the interval before and of the one after that act at a knot.
-    shares: (f64, f64),
+    shares: DamperShares,
     /// Blocks of the matrix: parent-child, child-parent.
     slots: Option<(usize, usize)>,
 }

@@ -175,7 +175,7 @@ impl Maximal {
 
     fn by_damping(&self, w: &Work, element: DampedElement, emit: &mut impl FnMut(usize, f64)) {
         for (d, state) in self.dampers_of(w, element) {
-            let moved = d.shares.0 * state.before + d.shares.1 * state.after;
+            let moved = d.before(&w.knot.at) * state.before + d.after(&w.knot.at) * state.after;
             put_wrench(emit, (d.parent, d.child), &state.wrench, moved);
         }
     }
@@ -304,12 +304,12 @@ impl Maximal {
                     joint.arm_by_child_anchor(&e, &a, &b)
                 };
                 let (mut moved, mut change) = (
-                    damper.shares.0 * state.before,
-                    damper.shares.0 * d.unit.dot(&(arm - before)),
+                    damper.before(&w.knot.at) * state.before,
+                    damper.before(&w.knot.at) * d.unit.dot(&(arm - before)),
                 );
                 if steps {
-                    moved += damper.shares.1 * state.after;
-                    change += damper.shares.1 * d.unit.dot(&(after - arm));
+                    moved += damper.after(&w.knot.at) * state.after;
+                    change += damper.after(&w.knot.at) * d.unit.dot(&(after - arm));
                 }
                 force -= d.unit * (d.damping * moved);
                 put_wrench(
@@ -361,15 +361,17 @@ impl Maximal {
                 earlier(spring.child),
             );
             let here = spring.length_by_anchor(&e, parent, a, b);
-            let mut moved = d.shares.0 * state.before;
-            let mut change = d.shares.0 * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
+            let mut moved = d.before(&w.knot.at) * state.before;
+            let mut change =
+                d.before(&w.knot.at) * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
             if w.knot.at.steps() {
                 let (a1, b1) = (
                     w.model.pose(&w.end.poses, spring.parent),
                     &w.end.poses[spring.child],
                 );
-                moved += d.shares.1 * state.after;
-                change += d.shares.1 * (spring.length_by_anchor(&e, parent, a1, b1) - here);
+                moved += d.after(&w.knot.at) * state.after;
+                change +=
+                    d.after(&w.knot.at) * (spring.length_by_anchor(&e, parent, a1, b1) - here);
             }
             tension -= damping * moved;
             put_wrench(emit, (d.parent, d.child), &state.wrench, damping * change);

@@ -238,11 +238,23 @@ impl Maximal {
         for (e, s) in self.damped.iter().zip(&w.knot.damping) {
             let (a, b) = (e.parent, e.child);
             let size = e.damping(&w.model) * dot(&flow.mu, a, b, &s.wrench);
-            add_wrench(&mut flow.zminus, a, b, &s.before_start, e.shares.0 * size);
-            add_wrench(&mut out.x, a, b, &s.before_end, e.shares.0 * size);
+            add_wrench(
+                &mut flow.zminus,
+                a,
+                b,
+                &s.before_start,
+                e.before(&w.knot.at) * size,
+            );
+            add_wrench(&mut out.x, a, b, &s.before_end, e.before(&w.knot.at) * size);
             if w.knot.at.steps() {
-                add_wrench(&mut out.x, a, b, &s.after_start, e.shares.1 * size);
-                add_wrench(&mut flow.zplus, a, b, &s.after_end, e.shares.1 * size);
+                add_wrench(&mut out.x, a, b, &s.after_start, e.after(&w.knot.at) * size);
+                add_wrench(
+                    &mut flow.zplus,
+                    a,
+                    b,
+                    &s.after_end,
+                    e.after(&w.knot.at) * size,
+                );
             }
         }
     }

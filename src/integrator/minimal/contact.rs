@@ -270,7 +270,13 @@ impl Minimal {
         }
         for (i, node) in self.nodes.iter().enumerate() {
             if w.model.joints[node.joint].has_dampers() {
-                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+                self.damp(
+                    w,
+                    i,
+                    h,
+                    node.shares.after(w.starts),
+                    &mut rows[node.directions()],
+                );
             }
             let b = node.body;
             let six = to_body(&w.poses[b].r, &w.wrenches[i]);

@@ -6,7 +6,7 @@
 //! T = -c (s- (l_k - l_k-1) + s+ (l_k+1 - l_k)),     shares s-, s+ of 1/2, or 0 and 1 where it is implicit,
 //! ```
 //!
-//! N s, along the line at the knot: the wrench on the bodies is `T` times the derivative `l'` of `l_k` by their displacements. Where
+//! N s, in read-outs with `s-` of 1/2, along the line at the knot: the wrench on the bodies is `T` times the derivative `l'` of `l_k` by their displacements. Where
 //! there is no interval before the knot, or behind it (a read-out), that share does not act. By rates of displacement `W` behind the
 //! knot the residual, which has `-T l'(z_k)`, changes by `l'(z_k) (c s+ h l'(z_k+1) . W)`, of rank one: the recursion's matrix is
 //! bordered by it ([`border`](super::border)). Dampers depend on lengths alone, so that intervals enter them by where they lead bodies,
@@ -19,8 +19,13 @@ use super::forces::{to_body, to_world};
 use super::parameters::Effect;
 use super::work::{Moved, Work};
 use crate::dynamics::Knot;
-use crate::mechanism::{Coupling, Field, Mat6, Mechanism, Row, Spring, damper_shares};
+use crate::mechanism::{Coupling, DamperShares, Field, Mat6, Mechanism, Row, Spring};
 use crate::spatial::{Pose, Vec3, increment};
+
+/// Are velocities read at the knot? Then no interval follows.
+pub(super) fn is_read(at: &Knot) -> bool {
+    at.h == 0.0
+}
 
 /// A spring that damps, or may come to.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +33,7 @@ pub(super) struct Damper {
     pub spring: usize,
     /// Of the parent, if that is a body, and of the child.
     nodes: [Option<usize>; 2],
-    /// Of its impulses over the intervals before and after a knot that act there.
-    pub shares: [f64; 2],
+    pub shares: DamperShares,
 }
 
 impl Damper {
@@ -45,6 +49,8 @@ impl Damper {
 pub(super) struct Damped {
     /// How much longer it became over the intervals before and after the knot, m, 0 where there is none.
     pub grown: [f64; 2],
+    /// Of its impulses over them that act at the knot.
+    shares: [f64; 2],
     /// What it exerts against that, N s/m.
     scale: [f64; 2],
     /// What it exerts by rates of displacement behind the knot along its line there, N s by m/s.
@@ -61,6 +67,7 @@ impl Damped {
     fn new() -> Self {
         Self {
             grown: [0.0; 2],
+            shares: [0.0; 2],
             scale: [0.0; 2],
             by_rate: 0.0,
             factored: Default::default(),
@@ -92,13 +99,10 @@ pub(super) fn dampers(m: &Mechanism, node_of: &[usize]) -> Vec<Damper> {
     let damps =
         |(i, s): &(usize, &Spring)| s.damping != 0.0 || m.is_parameter(Field::SpringDamping(*i));
     let node = |b: usize| node_of.get(b).copied();
-    let of = |(spring, s): (usize, &Spring)| {
-        let (before, after) = damper_shares(s.implicit);
-        Damper {
-            spring,
-            nodes: [s.parent.and_then(node), node(s.child)],
-            shares: [before, after],
-        }
+    let of = |(spring, s): (usize, &Spring)| Damper {
+        spring,
+        nodes: [s.parent.and_then(node), node(s.child)],
+        shares: DamperShares::new(s.implicit),
     };
     each.filter(damps).map(of).collect()
 }
@@ -141,7 +145,8 @@ impl Minimal {
     }
 
     /// What is known of dampers at a knot, whose impulses over the interval before it act on bodies.
-    pub(super) fn damp_lines_before(&self, h_prev: f64, w: &mut Work) {
+    pub(super) fn damp_lines_before(&self, at: &Knot, w: &mut Work) {
+        let (h_prev, is_read) = (at.h_prev, is_read(at));
         for (i, d) in self.dampers.iter().enumerate() {
             let (m, is_led) = (&w.model, h_prev != 0.0);
             let s = &m.springs[d.spring];
@@ -150,7 +155,12 @@ impl Minimal {
             let (there, row_before) = measure(s, &a, &b);
             let of = &mut w.damped[i];
             of.grown[0] = if is_led { here - there } else { 0.0 };
-            of.scale[0] = if is_led { s.damping * d.shares[0] } else { 0.0 };
+            of.shares[0] = if is_led {
+                d.shares.before(is_read)
+            } else {
+                0.0
+            };
+            of.scale[0] = s.damping * of.shares[0];
             (of.rows[0], of.rows[1]) = (row_before, row);
             let pull = -of.scale[0] * of.grown[0];
             for (end, n) in d.ends() {
@@ -177,7 +187,12 @@ impl Minimal {
             let (there, row) = measure(s, &a, &b);
             let of = &mut w.damped[i];
             of.grown[1] = if is_led { there - here } else { 0.0 };
-            of.scale[1] = if is_led { s.damping * d.shares[1] } else { 0.0 };
+            of.shares[1] = if is_led {
+                d.shares.after(w.starts)
+            } else {
+                0.0
+            };
+            of.scale[1] = s.damping * of.shares[1];
             (of.rows[2], of.by_rate) = (row, of.scale[1] * h);
         }
     }
@@ -328,7 +343,7 @@ impl Minimal {
     /// What the damping of a spring changes of the residual, per N s/m.
     pub(super) fn by_line_damping(&self, w: &Work, spring: usize, emit: &mut impl FnMut(Effect)) {
         for (d, of) in self.dampers_of(w, spring) {
-            let moved = d.shares[0] * of.grown[0] + d.shares[1] * of.grown[1];
+            let moved = of.shares[0] * of.grown[0] + of.shares[1] * of.grown[1];
             for (end, n) in d.ends() {
                 let (f, t) = of.rows[1][end];
                 emit(Effect::Body(n, f * moved, t * moved));

@@ -16,6 +16,7 @@
 use super::Minimal;
 use super::contact::Singular;
 use super::contact_derivative::{Stage, Touched};
+use super::dampers::is_read;
 use super::forces::{to_body, to_world};
 use super::kinematics::turn;
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
@@ -26,7 +27,7 @@ use crate::dynamics::{
     Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
 };
 use crate::integrator::parameter;
-use crate::mechanism::Drive;
+use crate::mechanism::{DamperShares, Drive};
 use crate::spatial::{Mat3, Vec3};
 
 /// Before the knot, and behind it.
@@ -564,11 +565,11 @@ pub(super) fn over(d: f64, h: f64) -> f64 {
 }
 
 /// The share of dampers over an interval, with its sign, and the interval as it is led over.
-pub(super) fn damping(shares: (f64, f64), at: &Knot, side: usize) -> (f64, f64) {
+pub(super) fn damping(shares: DamperShares, at: &Knot, side: usize) -> (f64, f64) {
     // what was moved before the knot is led back over
     match side {
-        0 => (-shares.0, -at.h_prev),
-        _ => (shares.1, at.h),
+        0 => (-shares.before(is_read(at)), -at.h_prev),
+        _ => (shares.after(at.h_prev == 0.0), at.h),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What acts at a knot: gravity, springs and actuators on bodies, springs, dampers and actuators along joints.
 
 use super::Minimal;
+use super::dampers::is_read;
 use super::local::spring_efforts;
 use super::work::Work;
 use crate::dynamics::Knot;
@@ -11,6 +12,7 @@ impl Minimal {
     /// Forces, at a knot that is located, and with them everything that does not depend on the unknowns.
     pub(super) fn push_forces(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) {
         let half = 0.5 * (at.h_prev + at.h);
+        w.starts = at.h_prev == 0.0;
         for k in &mut w.knot {
             k.force = (w.model.gravity * k.mass, Vec3::zeros());
         }
@@ -26,7 +28,7 @@ impl Minimal {
         for (k, [past, _]) in w.knot.iter_mut().zip(&w.momenta) {
             k.base = (past.0 + k.force.0 * half, past.1 + k.force.1 * half);
         }
-        self.damp_lines_before(at.h_prev, w);
+        self.damp_lines_before(at, w);
     }
 
     /// Efforts of springs along joints.
@@ -51,7 +53,10 @@ impl Minimal {
         }
         for (node, k) in self.nodes.iter().zip(&w.knot) {
             if k.is_damped {
-                let (own, share) = (&mut base[node.directions()], node.shares.0);
+                let (own, share) = (
+                    &mut base[node.directions()],
+                    node.shares.before(is_read(at)),
+                );
                 let before = &x[self.positions..];
                 self.damped(w, node, k, before, at.h_prev, |r, damping, along| {
                     own[r] -= damping * share * along;

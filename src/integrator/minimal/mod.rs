@@ -79,7 +79,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource, damper_shares,
+    DamperShares, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
 };
 use crate::spatial::{Pose, RotationLaw, Vec3};
 use std::ops::Range;
@@ -102,7 +102,7 @@ struct Node {
     /// First of its numbers in the state.
     place: usize,
     /// Shares of a damper's impulses over the intervals before and after a knot that act there.
-    shares: (f64, f64),
+    shares: DamperShares,
 }
 
 impl Node {
@@ -202,7 +202,7 @@ impl Minimal {
                 slides,
                 turns: j.directions.len() - slides,
                 place,
-                shares: damper_shares(j.implicit),
+                shares: DamperShares::new(j.implicit),
             };
             place = node.turn().end;
             nodes.push(node);

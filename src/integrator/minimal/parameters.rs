@@ -1,6 +1,7 @@
 //! What a parameter changes of the residual.
 
 use super::Minimal;
+use super::dampers::is_read;
 use super::forces::each_end;
 use super::kinematics::third;
 use super::work::{Moved, Work};
@@ -82,8 +83,8 @@ impl Minimal {
                 let (node, k) = (&self.nodes[n], &w.knot[n]);
                 let mut moved = 0.0;
                 for (rates, share, h) in [
-                    (&w.before, node.shares.0, at.h_prev),
-                    (&w.rates, node.shares.1, at.h),
+                    (&w.before, node.shares.before(is_read(at)), at.h_prev),
+                    (&w.rates, node.shares.after(w.starts), at.h),
                 ] {
                     let along = self.displacements(m, node, k, rates, h);
                     moved += share * along[i];

@@ -110,7 +110,11 @@ impl Minimal {
                 w.balls[i].eliminate(&mut p).map_err(|()| node.body)?;
             } else if n == 1 && node.turns == 1 && !(acts && self.touches[i]) {
                 let by = match w.knot[i].is_damped {
-                    true => w.model.joints[node.joint].directions[0].damping * node.shares.1 * h,
+                    true => {
+                        w.model.joints[node.joint].directions[0].damping
+                            * node.shares.after(w.starts)
+                            * h
+                    }
                     false => 0.0,
                 };
                 let axis = &mut w.axes[node.first];
@@ -230,7 +234,7 @@ impl Minimal {
         let (j, n) = (&w.model.joints[node.joint], node.count());
         if node.turns < 2 {
             for (r, d) in j.directions.iter().enumerate() {
-                pivot[r * n + r] += d.damping * node.shares.1 * h;
+                pivot[r * n + r] += d.damping * node.shares.after(w.starts) * h;
             }
             return;
         }
@@ -239,7 +243,7 @@ impl Minimal {
         let by = left_log_jacobian(&log(&inc));
         let relative = Self::turned(&k.relative, spin, h);
         for (r, d) in j.directions.iter().enumerate() {
-            let scale = d.damping * node.shares.1 * h;
+            let scale = d.damping * node.shares.after(w.starts) * h;
             if r < node.slides {
                 pivot[r * n + r] += scale;
                 continue;
@@ -260,7 +264,13 @@ impl Minimal {
         }
         for (i, node) in self.nodes.iter().enumerate() {
             if w.knot[i].is_damped {
-                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+                self.damp(
+                    w,
+                    i,
+                    h,
+                    node.shares.after(w.starts),
+                    &mut rows[node.directions()],
+                );
             }
         }
         self.take_impulses(w, &mut rows);
@@ -284,7 +294,13 @@ impl Minimal {
                 rows[index] = w.axes[index].left.dot(on) - w.base[index];
             }
             if w.knot[i].is_damped {
-                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+                self.damp(
+                    w,
+                    i,
+                    h,
+                    node.shares.after(w.starts),
+                    &mut rows[node.directions()],
+                );
             }
             if let Some(near) = node.near {
                 let to = &mut w.wrenches[near];

@@ -279,7 +279,13 @@ impl Minimal {
                 }
             }
             if w.model.joints[node.joint].has_dampers() {
-                self.damp(w, i, h, node.shares.1, &mut rows[node.directions()]);
+                self.damp(
+                    w,
+                    i,
+                    h,
+                    node.shares.after(w.starts),
+                    &mut rows[node.directions()],
+                );
             }
         }
     }
