@@ -10,7 +10,6 @@
 use super::{Element, Failed, Layout, NewtonSystem, Solver, View};
 use crate::dynamics::StepFailure;
 use crate::mechanism::{dot, vec3};
-use crate::spatial::COARSE_TURN;
 
 /// Part of the kinetic energy that contacts may add in a step before smaller parts of it are tried. Of eighteen drops of bodies of 20 g to 30 kg
 /// that had gained up to 56 % in a step of 2 to 20 ms, none then gains more than 2.5 %.
@@ -20,10 +19,12 @@ const ADDED: f64 = 0.02;
 const PUSHED: f64 = 1e-3;
 
 /// Factor by which the kinetic energy may exceed both that before the step and that of the step without contacts, after a body turned by
-/// more than [`COARSE_TURN`]. Above it, smaller parts are tried. Coarse steps change an energy by up to a quarter. A box of 9 kg with a ball
-/// and a rod on rails, struck at 47 rad/s, turned by 1 rad in a part of 5 ms and had 47 times its energy. With small turns steps are nearly
-/// linear, and have one solution.
-const GAINED: f64 = 2.0;
+/// more than [`TURNED`]. Above it, smaller parts are tried. Coarse steps change an energy by up to a quarter. A box of 9 kg with a ball
+/// and a rod on rails, struck at 47 rad/s, turned by 1 rad in a part of 5 ms and had 47 times its energy.
+const GAINED: f64 = 1.25;
+/// Turn of a body in a step, rad, above which it may have several solutions; with smaller ones steps are nearly linear. The folded legs of
+/// a robot of 9 kg turned by 0.1 rad in 2 ms and threw it at four times its energy.
+const TURNED: f64 = 0.05;
 
 /// The sum of `m_c kappa` that contacts add at the end of the central path, at most: gaps open by `s` from the knot before on, and to the next.
 const PATH: f64 = 2.0;
@@ -37,10 +38,10 @@ pub(super) fn kinetic(w: &View, v: &[f64]) -> f64 {
     each.sum()
 }
 
-/// Does a body turn by more than [`COARSE_TURN`] in the solution at hand?
+/// Does a body turn by more than [`TURNED`] in the solution at hand?
 fn turns_far(w: &View) -> bool {
     let mut bodies = 0..w.model.bodies.len();
-    bodies.any(|b| w.at.h().abs() * vec3(w.trial, 6 * b + 3).norm() > COARSE_TURN)
+    bodies.any(|b| w.at.h().abs() * vec3(w.trial, 6 * b + 3).norm() > TURNED)
 }
 
 impl Layout {
