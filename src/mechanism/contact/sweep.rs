@@ -205,16 +205,19 @@ impl<'a> Sweep<'a> {
         // what only grazes a corner has a distance of the right sign at the end of the step
         let depth = self.limit().min(about(self.of.0) + about(self.of.1));
         self.first_overlap(depth)?;
-        let (poses, Some(n)) = self.first()? else {
-            return None;
-        };
+        let (poses, n) = self.first()?;
         let end = self.at(1.0);
         let end = (&end[0], &end[1]);
-        if cylinder::apart(self.of, end, &n) > -self.limit()
-            || !self.is_apart_now(&poses, &n)
-            || seam::is_closed(self.of, self.now, &n)
-            || self.passes(end)
-        {
+        let holds = |poses: &[Pose; 2], n: &Vec3| {
+            cylinder::apart(self.of, end, n) <= -self.limit()
+                && self.is_apart_now(poses, n)
+                && !seam::is_closed(self.of, self.now, n)
+        };
+        // what is long and spins may be beyond the plane of the first touch now; it is not beyond that of its nearest place
+        let now = || distance(self.of, self.now).map(|(_, n)| ([*self.now.0, *self.now.1], n));
+        let first = n.map(|n| (poses, n)).filter(|(p, n)| holds(p, n));
+        let (poses, n) = first.or_else(|| now().filter(|(p, n)| holds(p, n)))?;
+        if self.passes(end) {
             return None;
         }
         let (a, b) = self.of;
