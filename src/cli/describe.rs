@@ -133,8 +133,13 @@ pub fn run(a: &Arguments) -> Result<(), Failure> {
     for b in &m.bodies {
         let d = b.inertia.diagonal();
         println!(
-            "  {:<20} {:>10.4} kg   inertia {:.3e} {:.3e} {:.3e} kg m^2",
-            b.name, b.mass, d.x, d.y, d.z
+            "  {:<20} {:>10.4} kg   inertia {:.3e} {:.3e} {:.3e} kg m^2   rotation {}",
+            b.name,
+            b.mass,
+            d.x,
+            d.y,
+            d.z,
+            b.rotation.name()
         );
     }
     println!("joints");

@@ -266,7 +266,8 @@ impl MechanismBuilder {
         }
         for (b, (body, spec)) in bodies.iter_mut().zip(self.bodies.values()).enumerate() {
             if spec.rotation.is_none() {
-                body.rotation = default_law(b, &body.inertia, &joints, !spec.contacts.is_empty());
+                let inertia = (body.mass, &body.inertia);
+                body.rotation = default_law(b, inertia, &joints, !spec.contacts.is_empty());
             }
         }
         let (tree, lost) = Tree::new(bodies.len(), &joints);

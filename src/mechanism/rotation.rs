@@ -5,9 +5,10 @@ use super::joint::Joint;
 use crate::spatial::{FreeLaw, Mat3, RotationLaw, Vec3};
 use serde::{Deserialize, Serialize};
 
-/// Relative differences of moments, and sines of angles between axes, up to which they are equal: rounding of what files give to
-/// ten digits.
-const EQUAL: f64 = 1e-9;
+/// Relative differences of moments, and sines of angles between axes, up to which they are taken for equal. The laws hold for any inertia:
+/// what is left of the axis' own chord is this part of the turn, and its share of the spin is the square of that. Files of robots
+/// round angles to three digits, `rpy = "1.57 0 0"`, and moments of meshes differ in the third.
+const EQUAL: f64 = 1e-2;
 
 /// How a body turns over an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -80,12 +81,10 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
     }
     let eigen = inertia.symmetric_eigen();
     let (moments, size) = (eigen.eigenvalues, inertia.amax());
-    let equal = |i: usize| {
-        let (a, b) = (moments[(i + 1) % 3], moments[(i + 2) % 3]);
-        (a - b).abs() <= EQUAL * size
-    };
-    let axis = (0..3).find(|i| equal(*i))?;
-    Some(eigen.eigenvectors.column(axis).normalize())
+    let difference = |i: usize| (moments[(i + 1) % 3] - moments[(i + 2) % 3]).abs();
+    let axis = (0..3).min_by(|i, j| difference(*i).total_cmp(&difference(*j)))?;
+    let is_equal = difference(axis) <= EQUAL * size;
+    is_equal.then(|| eigen.eigenvectors.column(axis).normalize())
 }
 
 /// The default law of a body. It is `ball` for three equal moments, and `spin` for two, if the joints let the body spin about its axis of
@@ -93,20 +92,22 @@ fn symmetry_axis(inertia: &Mat3) -> Option<Vec3> {
 /// it may as well tumble.
 pub(super) fn default_law(
     body: usize,
-    inertia: &Mat3,
+    (mass, inertia): (f64, &Mat3),
     joints: &[Joint],
     touches: bool,
 ) -> RotationLaw {
+    // anchors that are nearer to the center of mass add little to the inertia
+    let near = (EQUAL * inertia.trace() / mass).sqrt();
     let mut held = joints.iter().flat_map(|j| {
         let child = (j.child == body).then_some((j.child_anchor, true));
         let parent = (j.parent == Some(body)).then_some((j.parent_anchor, false));
         child.into_iter().chain(parent).map(move |end| (j, end))
     });
     if let Some(n) = symmetry_axis(inertia) {
-        if held.any(|(j, end)| lets_spin(j, end, Some(&n)) && (touches || !flies(j))) {
+        if held.any(|(j, end)| lets_spin(j, end, near, Some(&n)) && (touches || !flies(j))) {
             return RotationLaw::Spin(n);
         }
-    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, None)) {
+    } else if is_ball(inertia) && held.any(|(j, end)| lets_spin(j, end, near, None)) {
         return RotationLaw::Ball;
     }
     RotationLaw::Chord
@@ -117,8 +118,9 @@ fn flies(j: &Joint) -> bool {
     j.directions.iter().filter(|d| !d.freedom.turns()).count() == 3
 }
 
-/// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is?
-fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -> bool {
+/// May a body that a joint holds at `anchor` spin about an axis, or any where none is given, and stay where it is? An anchor that is `near`
+/// the center of mass, m, is there.
+fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), near: f64, axis: Option<&Vec3>) -> bool {
     let turns = || j.directions.iter().filter(|d| d.freedom.turns());
     if turns().count() == 0 {
         return false;
@@ -126,7 +128,7 @@ fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -
     let is_free = flies(j);
     let size = anchor.norm();
     // if the anchor is not at the center of mass, the body spins about the line through both
-    let axis = match (axis, is_free || size <= EQUAL) {
+    let axis = match (axis, is_free || size <= near) {
         (Some(n), true) => *n,
         (None, true) => return true,
         (Some(n), false) if anchor.cross(n).norm() > EQUAL * size => return false,
@@ -141,5 +143,5 @@ fn lets_spin(j: &Joint, (anchor, is_child): (Vec3, bool), axis: Option<&Vec3>) -
             unit.dot(&axis).powi(2)
         })
         .sum();
-    along >= 1.0 - EQUAL
+    along >= 1.0 - EQUAL * EQUAL
 }

@@ -138,7 +138,7 @@ brick = {{ angular_velocity = [0.0, 0.0, 30.0] }}
     );
     let divided = folder.run(&["simulate", "brick.toml"]).ended(0);
     assert!(!divided.err.contains("turned by"), "{}", divided.err);
-    assert!(divided.out.contains("2.00 per step"), "{}", divided.out);
+    assert!(divided.out.contains("4.00 per step"), "{}", divided.out);
     let exact = folder.run(&["simulate", "spins.toml", "--substeps", "1"]);
     let exact = exact.ended(0);
     assert!(!exact.err.contains("turned by"), "{}", exact.err);

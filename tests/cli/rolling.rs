@@ -178,3 +178,49 @@ fn friction_slows_discs_that_spin_fast() {
         }
     }
 }
+
+/// Wheels of files: angles that are rounded to three digits, moments that differ in the third, centers of mass beside the axle by a thousandth of the
+/// radius. They turn at their rate, and so does what is described as it is.
+#[test]
+fn wheels_with_rounded_numbers_turn_at_their_rate() {
+    let folder = Folder::new("rolling_rounded");
+    for (inertia, tilt, beside, law) in [
+        ([0.0025, 0.0025, 0.005], 0.0, 0.0, "spin"),
+        ([0.0025, 0.002502, 0.005], 0.0, 0.0, "spin"),
+        ([0.00251, 0.0025, 0.005], 0.0, 1e-4, "spin"),
+        ([0.0025, 0.0025, 0.005], 0.0008, 0.0, "spin"),
+        ([0.00501, 0.005, 0.005], 0.0, 1e-4, "ball"),
+    ] {
+        let (h, rate) = (0.01, 47.0);
+        folder.write(
+            "wheel.toml",
+            &format!(
+                "time_step = {h:?}\nhorizon = 1.0\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.wheel]\nmass = 1.0\n\
+                 inertia = {inertia:?}\n[mechanism.joints.axle]\nkind = \"revolute\"\nchild = \"wheel\"\n\
+                 axis = [0.0, {:?}, {:?}]\nchild_anchor = [{beside:?}, 0.0, 0.0]\n[initial]\naxle = {{ rate = {rate:?} }}\n",
+                f64::sin(tilt),
+                f64::cos(tilt)
+            ),
+        );
+        for integrator in BOTH {
+            let run = folder.run(&[
+                "simulate",
+                "wheel.toml",
+                "--json",
+                "--integrator",
+                integrator,
+            ]);
+            let what = format!("{integrator}, {inertia:?}, {tilt} rad, {beside} m");
+            assert!(!run.err.contains("turned by"), "{what}: {}", run.err);
+            let v = run.ended(0).json();
+            let angle = numbers(&v["final"]["joints"]["axle"]["coordinates"])[0];
+            let off = angle / rate - 1.0;
+            assert!(off.abs() < 2e-4, "{what}: {off:e}");
+        }
+        let described = folder.run(&["describe", "wheel.toml"]).ended(0).out;
+        assert!(
+            described.contains(&format!("rotation {law}")),
+            "{described}"
+        );
+    }
+}

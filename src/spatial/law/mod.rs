@@ -53,9 +53,8 @@ const EXACT_SCALAR: f64 = 0.0707;
 /// [`RotationLaw::Chord`], where a principal axis' momentum is within 2 % of its largest, and still grows.
 const CHORD_PLANNED: f64 = 1.3;
 
-/// Turn by a step from which on its chord is coarse, rad: the spin is then off by a sixth of the square, 4 %, about as much as an
-/// energy error that is worth a warning.
-pub const COARSE_TURN: f64 = 0.5;
+/// Turn by a step from which on its chord is coarse, rad: the spin is then off by a sixth of the square, 1 %.
+pub const COARSE_TURN: f64 = 0.25;
 
 impl RotationLaw {
     /// The law about axes turned by `r`.
