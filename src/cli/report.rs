@@ -29,8 +29,8 @@ pub fn constraint_violations(
 }
 
 /// The state at the last knot: bodies by name, joints by name.
-pub fn final_state(model: &Model, t: &Trajectory, energy: &Balance) -> Value {
-    let (system, k) = (&model.system, t.steps());
+pub fn final_state(model: &Model, t: &Trajectory, energy: &Balance, k: usize) -> Value {
+    let system = &model.system;
     let m = system.mechanism();
     let poses = system.poses(t.state(k));
     let motion = &energy.velocities[k];
@@ -79,25 +79,27 @@ pub fn work(b: &Balance, knot: usize) -> Value {
     })
 }
 
+/// Energy from which on a decimal number is too long to read, J.
+const LONG: f64 = 1e9;
+
 /// The energy balance to people.
 pub fn print_energy(b: &Balance) {
     let last = b.kinetic.len() - 1;
-    // as printed; no minus in front of nothing
-    let rounded = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
+    // no minus in front of nothing
+    let joule = |v: f64| match v.abs() < LONG {
+        true => format!("{:.6} J", (v * 1e6).round() / 1e6 + 0.0),
+        false => format!("{v:.6e} J"),
+    };
     let contacts = match (b.friction[last], b.impacts[last]) {
         (0.0, 0.0) => String::new(),
-        (f, i) => format!(
-            ", of friction {:.6} J, of impacts {:.6} J",
-            rounded(f),
-            rounded(i)
-        ),
+        (f, i) => format!(", of friction {}, of impacts {}", joule(f), joule(i)),
     };
     println!(
-        "energy {:.6} J, at the end {:.6} J; work of actuators {:.6} J, of dampers {:.6} J{contacts}; error at most {:.1e} J",
-        rounded(b.energy(0)),
-        rounded(b.energy(last)),
-        rounded(b.actuators[last]),
-        rounded(b.dampers[last]),
+        "energy {}, at the end {}; work of actuators {}, of dampers {}{contacts}; error at most {:.1e} J",
+        joule(b.energy(0)),
+        joule(b.energy(last)),
+        joule(b.actuators[last]),
+        joule(b.dampers[last]),
         b.largest_error(),
     );
 }

@@ -344,6 +344,19 @@ impl<'a> Report<'a> {
         self.t.intervals.iter().fold(0.0, |sum, h| sum + h)
     }
 
+    /// The last knot that is not after a failure.
+    fn knot_before(&self, failure: Option<&StepError>) -> usize {
+        let (mut at, last) = (self.t.knot(0), self.t.steps());
+        while at.k < last {
+            let next = self.t.knot_after(&at);
+            if failure.is_some_and(|e| next.t > e.time) {
+                break;
+            }
+            at = next;
+        }
+        at.k
+    }
+
     /// A count of all steps, by step.
     fn mean(&self, count: usize) -> f64 {
         count as f64 / self.t.steps().max(1) as f64
@@ -378,7 +391,7 @@ impl<'a> Report<'a> {
             "energy_final": balance.energy(last),
             "work": report::work(balance, last),
             "energy_error_max": balance.largest_error(),
-            "final": report::final_state(self.model, self.t, balance),
+            "final": report::final_state(self.model, self.t, balance, self.knot_before(failure)),
             "files": files,
         });
         if let Some(e) = failure {

@@ -57,21 +57,30 @@ fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained)
             made,
             in_play,
         } => format!(
-            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play; {}: a servo on a mass m is stable if kd > kp h/2 and h kd < 2 m, roughly; {SMALLER}",
+            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play; {}: {SERVO}; {SMALLER}",
             gains(since)
         ),
+    };
+    let residual = match found.cause {
+        Cause::Error { error: own, .. }
+        | Cause::Gain { gain: own, .. }
+        | Cause::Held { made: own, .. } => own,
+        Cause::NotFinite | Cause::Speed | Cause::Reversals { .. } => energy,
     };
     StepError {
         failure: StepFailure::Energy,
         element: "the energy".into(),
         time,
-        residual: balance.error(k),
+        residual,
         message,
     }
 }
 
 /// What helps against unstable gains. Substeps do not: a policy acts once in a time step.
 const SMALLER: &str = "take smaller gains or a smaller time step";
+
+/// Which gains are stable.
+const SERVO: &str = "a servo on a mass m is stable if kd > kp h/2 and h kd < 2 m, roughly";
 
 /// The actuators that drive a motion between two knots, by name.
 fn drivers(model: &Model, balance: &Balance, from: usize, to: usize) -> String {
@@ -119,7 +128,7 @@ pub fn judge(
 const ROUNDING: f64 = 1e-9;
 
 /// Warns of feedback that is unstable at its time step, though something bounds the motion.
-fn warn_of_alternation(model: &Model, t: &Trajectory) {
+fn warn_of_feedback(model: &Model, t: &Trajectory, balance: &Balance) {
     if model.policy.sees().is_empty() {
         return;
     }
@@ -132,6 +141,13 @@ fn warn_of_alternation(model: &Model, t: &Trajectory) {
             m.actuators[found.control].name,
             t.knot(found.from).t,
             t.knot(found.to).t,
+        ));
+    } else if let Some(found) = balance.bounded_feedback()
+        && let Cause::Held { made, in_play, .. } = found.cause
+    {
+        warn(format!(
+            "controls that are held over a step made {made:.3e} J, where {in_play:.3e} J were in play, and stops, contacts or friction took it: the gains of {} are unstable at this time step; {SERVO}; {SMALLER}",
+            drivers(model, balance, 0, found.knot)
         ));
     }
 }
@@ -322,7 +338,9 @@ fn warn_of_turns(model: &Model, stats: &RolloutStats) {
         return;
     }
     let fix = match body.rotation {
-        RotationLaw::Chord => "; or give the body rotation = { spin_about = axis }",
+        RotationLaw::Chord => {
+            "; or give the body rotation = { spin_about = axis } if it spins about one, or \"free\" if it flies"
+        }
         _ => "",
     };
     warn(format!(
@@ -350,7 +368,7 @@ pub fn warn_of_doubts(
     warn_of_no_contacts(model);
     warn_of_passing(model, t);
     if is_done {
-        warn_of_alternation(model, t);
+        warn_of_feedback(model, t, balance);
         warn_of_gain(model, t, balance);
     }
     warn_of_energy(model, balance);

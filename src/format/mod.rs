@@ -64,8 +64,9 @@ use crate::integrator::{Controls, Substeps, System};
 use crate::mechanism::{MechanismBuilder, ModelError};
 use crate::optimize::Method;
 use import::ImportSpec;
-use problem::{DrawSpec, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
+use problem::{DrawSpec, IntegratorTable, MechanismFile, MechanismSpec, MethodSpec, ProblemSpec};
 use recording::{Line, Visual};
+use schemars::JsonSchema;
 use source::{Source, nearest};
 use std::path::Path;
 
@@ -234,7 +235,15 @@ impl Document {
             return Self::of_problem(source);
         }
         if source.keys().any(|k| k == "bodies") {
-            let file: MechanismFile = source.decode()?;
+            let misplaced = |e| {
+                Self::misplaced::<ProblemSpec, MechanismFile>(
+                    &source,
+                    "a field of a problem, and a file with `bodies` at its top level is a mechanism",
+                    "to make it a problem, write [mechanism.bodies.NAME] for [bodies.NAME], and so on; or write a problem beside it, with mechanism = \"FILE\"",
+                )
+                .unwrap_or(e)
+            };
+            let file: MechanismFile = source.decode().map_err(misplaced)?;
             return Ok(Self {
                 source,
                 builder: file.builder(),
@@ -265,8 +274,29 @@ impl Document {
         })
     }
 
+    /// The error of a field that the file, `Own`, does not have, but another table, `Other`, has. A `name` may be meant for anything.
+    fn misplaced<Other: JsonSchema, Own: JsonSchema>(
+        source: &Source,
+        is: &str,
+        help: &str,
+    ) -> Option<FormatError> {
+        let (other, own) = (schema::fields::<Other>(), schema::fields::<Own>());
+        let has = |names: &[String], k: &str| names.iter().any(|n| n == k);
+        let is_misplaced = |k: &&str| *k != "name" && has(&other, k) && !has(&own, k);
+        let k = source.keys().find(is_misplaced)?;
+        Some(source.name_error(&[k], format!("`{k}` is {is}"), help))
+    }
+
     fn of_problem(source: Source) -> Result<Self, FormatError> {
-        let mut spec: ProblemSpec = source.decode()?;
+        let misplaced = |e| {
+            Self::misplaced::<IntegratorTable, ProblemSpec>(
+                &source,
+                "a field of `integrator`",
+                "write it there: integrator = { name = \"auto\", substeps = 4 }",
+            )
+            .unwrap_or(e)
+        };
+        let mut spec: ProblemSpec = source.decode().map_err(misplaced)?;
         let inline = |spec: ProblemSpec, builder| Self {
             source: source.clone(),
             content: Content::Problem(Box::new(spec)),

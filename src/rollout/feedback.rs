@@ -25,6 +25,9 @@ const DECIDED_KNOTS: usize = 2;
 /// Least part of that kinetic energy that held controls must have made. By the balance of energy it is `1 - 1/`[`DECIDED`] if nothing
 /// else is wrong.
 const MADE: f64 = 0.7;
+/// What held controls make over a run and neither the law nor dampers take, in parts of all in play, above which stops, contacts or friction take
+/// it, again and again. Of a stable servo it comes to 1 at most.
+const TAKEN: f64 = 3.0;
 /// Steps of the shortest windows from the start in which references that stand still need no steady growth. Next to both limits of
 /// stability a servo overshoots in its first steps.
 const SETTLED: usize = 32;
@@ -70,6 +73,27 @@ impl Balance {
             self.held_growth((since, last), floors[since], (last.saturating_sub(part), 1))
         })
         .min_by_key(|u| u.knot)
+    }
+
+    /// Feedback that is unstable at its time step where stops, contacts or friction bound the motion, so that nothing grows. Over the run held
+    /// controls made more than the law itself and dampers took, by three times what was in play: the largest kinetic energy, the largest
+    /// change of the potential energy, and the linear work at its largest (see [`Balance::unstable_feedback`]), which moving references do.
+    pub fn bounded_feedback(&self) -> Option<Unexplained> {
+        let knot = self.kinetic.len().checked_sub(1)?;
+        let linear = |k: usize| self.actuators[k] - self.held[k];
+        let largest = |curve: &mut dyn Iterator<Item = f64>| curve.fold(0.0, f64::max);
+        let change = |k: usize| (self.potential[k] - self.potential[0]).abs();
+        let in_play = largest(&mut self.kinetic.iter().copied())
+            + largest(&mut (0..=knot).map(change))
+            + largest(&mut (0..=knot).map(linear));
+        let made = self.held[knot];
+        let left = made + linear(knot).min(0.0) + self.dampers[knot];
+        let cause = Cause::Held {
+            since: 0,
+            made,
+            in_play,
+        };
+        (left > TAKEN * in_play).then_some(Unexplained { knot, cause })
     }
 
     /// The actuators that drive the motion between two knots.
@@ -299,6 +323,8 @@ pub(super) mod tests {
             let by = factor(between, (y, z));
             if by < 1.0 {
                 assert!(found.is_none(), "{what}, {by}");
+                let bounded = servo(between, (y, z), start, at, n).bounded_feedback();
+                assert!(bounded.is_none(), "{what}, {by}: {bounded:?}");
                 stable += 1;
             } else if by.powi(n as i32) > [1e3, 1e2][usize::from(between == Between::Held)] {
                 missed += usize::from(found.is_none());

@@ -612,3 +612,69 @@ fn springs_too_stiff_on_loaded_feet_fail() {
         }
     }
 }
+
+/// A force against a stiff implicit damper: rates at knots are those of the motion, `F/d`, however stiff it is, and what is right does not fail.
+#[test]
+fn implicit_dampers_show_the_rates_of_the_motion() {
+    let folder = Folder::new("energy_implicit");
+    for (i, stiffness) in [0.3, 2.5, 5.0, 20.0, 80.0].into_iter().enumerate() {
+        for (k, h) in [0.002, 0.01, 0.05].into_iter().enumerate() {
+            let (mass, rate) = ([1e-2, 1.0, 20.0][(i + k) % 3], [0.2, -3.0][i % 2]);
+            let damping = stiffness * mass / h;
+            // on a slide or along a line
+            let damper = match k % 2 {
+                0 => format!("damping = {damping:e}\nimplicit = true\n"),
+                _ => format!(
+                    "[mechanism.springs.line]\nchild = \"bob\"\nparent_anchor = [-9.0, 0.0, 0.0]\n\
+                     damping = {damping:e}\nimplicit = true\n"
+                ),
+            };
+            let text = format!(
+                "time_step = {h:e}\nhorizon = {:e}\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.bob]\n\
+                 mass = {mass:e}\nshape = {{ sphere = 0.1 }}\n[mechanism.joints.x]\nkind = \"prismatic\"\nchild = \"bob\"\n\
+                 axis = [1.0, 0.0, 0.0]\n{damper}[mechanism.actuators.push]\njoint = \"x\"\n\
+                 [guess]\ncontrols = {{ push = {:e} }}\n[[costs]]\nquantity = {{ joint = \"x\" }}\nweight = 1.0\n",
+                200.0 * h,
+                damping * rate
+            );
+            for integrator in BOTH {
+                let v = simulate(&folder, &text, &["--integrator", integrator]);
+                let what = format!("{integrator}, h d/m = {stiffness}, {h} s");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let found = super::numbers(&v["final"]["joints"]["x"]["rates"])[0];
+                assert!(
+                    (found / rate - 1.0).abs() < 1e-6,
+                    "{what}: {found} of {rate} m/s"
+                );
+            }
+        }
+    }
+}
+
+/// An explosion is reported with the state at which it shows, and with what was gained.
+#[test]
+fn an_explosion_is_reported_where_it_shows() {
+    let folder = Folder::new("energy_explosion");
+    for (i, size) in [2.2, 2.6, 3.5].into_iter().enumerate() {
+        let text = format!(
+            "time_step = 0.01\nhorizon = 2.0\n[mechanism]\n[mechanism.bodies.bob]\nmass = 1.0\nshape = {{ sphere = 0.1 }}\n\
+             [mechanism.joints.x]\nkind = \"prismatic\"\nchild = \"bob\"\naxis = [1.0, 0.0, 0.0]\nstiffness = {:e}\n\
+             [initial]\nx = 0.1\n",
+            size * size * 1e4
+        );
+        let v = simulate(
+            &folder,
+            &text,
+            &["--substeps", "1", "--integrator", BOTH[i % 2]],
+        );
+        assert!(!is_done(&v), "{size}");
+        let at = super::numbers(&v["final"]["joints"]["x"]["coordinates"])[0];
+        // it grows by a factor of 2.4 to 10 in a step
+        assert!(at.abs() < 10.0, "{size}: {at} m");
+        let (gained, time) = (
+            number(&v["failure"], "residual"),
+            number(&v["failure"], "time"),
+        );
+        assert!(gained > 1.0 && time < 0.3, "{size}: {gained} J at {time} s");
+    }
+}

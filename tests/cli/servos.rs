@@ -168,6 +168,35 @@ fn stiff_servos_need_damping() {
     }
 }
 
+/// The same between stops, which take what held controls make, so that nothing grows: a warning names the gains where `kd < kp h/2`.
+#[test]
+fn servos_that_only_stops_bound_are_warned_of() {
+    let folder = Folder::new("servos_stops");
+    for (i, y) in [0.4, 0.7, 1.4, 2.5, 5.0].into_iter().enumerate() {
+        for (k, share) in [0.0, 0.2, 0.7].into_iter().enumerate() {
+            let (mass, h) = [(0.01, 0.005), (1.0, 0.01), (20.0, 0.02)][(i + k) % 3];
+            let servo = Servo {
+                kind: ["prismatic", "revolute"][(i + k) % 2],
+                mass,
+                h,
+                z: if share * y < 1.8 { share * y } else { 1.8 },
+                y: if share > 0.5 { y.min(2.2) } else { y },
+                start: 0.15,
+            };
+            let stops = "axis = [1.0, 0.0, 0.0]\nlimits = [-0.2, 0.2]\n";
+            let text = servo.text().replace("axis = [1.0, 0.0, 0.0]\n", stops);
+            folder.write("case.toml", &text);
+            for integrator in BOTH {
+                let run = folder.run(&["simulate", "case.toml", "--integrator", integrator]);
+                let what = format!("{integrator}, y = {y}, z = {share} y: {}", run.err);
+                let is_named = run.err.contains("gains") && run.err.contains("`u`");
+                assert_eq!(is_named, share < 0.5, "{what}");
+                assert!(is_named || run.code == Some(0), "{what}");
+            }
+        }
+    }
+}
+
 /// Two links with a servo in each joint.
 fn arm(kp: f64, kd: f64, h: f64) -> String {
     format!(

@@ -228,6 +228,38 @@ fn missing_things_are_named() {
     );
 }
 
+/// A field of another table is refused with the table that has it.
+#[test]
+fn misplaced_fields_are_refused() {
+    let mechanism = "[bodies.bob]\nmass = 1.0\nshape = { sphere = 0.1 }\nfree = true\n";
+    for field in [
+        "[initial]",
+        "time_step = 0.01",
+        "[[costs]]",
+        "controls = \"held\"",
+    ] {
+        refused(
+            &format!("{field}\n{mechanism}"),
+            Some(1),
+            &["is a field of a problem", "[mechanism.bodies.NAME]"],
+        );
+    }
+    let sample = changed("", "");
+    for field in ["substeps = 4", "order = 4", "tolerance = 1e-8"] {
+        refused(
+            &format!("{field}\n{sample}"),
+            Some(1),
+            &["is a field of `integrator`", "substeps = 4 }"],
+        );
+    }
+    // a name may be meant for anything
+    refused(
+        &format!("name = \"x\"\n{sample}"),
+        Some(1),
+        &["unknown field `name`"],
+    );
+}
+
 #[test]
 fn what_is_not_toml_is_refused() {
     refused(
