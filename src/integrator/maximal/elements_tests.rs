@@ -5,7 +5,9 @@ use super::*;
 use crate::integrator::Mechanical;
 use crate::mechanism::element_samples::{Keels, Line, Rod, Rubber, Skate};
 use crate::mechanism::samples::{Source, four_bar, tree};
-use crate::mechanism::{BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Shape};
+use crate::mechanism::{
+    BodySpec, GearSpec, JointKind, JointSpec, MechanismBuilder, Rotation, Shape,
+};
 use crate::rollout::{RolloutStats, Trajectory, balance};
 use crate::spatial::{Pose, Vec3};
 use std::sync::Arc;
@@ -283,6 +285,8 @@ fn a_users_ball_joint_is_the_built_in_one() {
     let ball = Ball(bottom, top);
     crate::mechanism::check_constraint(&ball, &crate::mechanism::random_poses(2, 1))
         .expect("right");
+    // a joint that lets a bar spin decides its law otherwise
+    let bar = || bar().rotation(Rotation::Chord);
     let chain = || {
         MechanismBuilder::new()
             .body("a", bar())
