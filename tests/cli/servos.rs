@@ -174,13 +174,17 @@ fn servos_that_only_stops_bound_are_warned_of() {
     let folder = Folder::new("servos_stops");
     for (i, y) in [0.4, 0.7, 1.4, 2.5, 5.0].into_iter().enumerate() {
         for (k, share) in [0.0, 0.2, 0.7].into_iter().enumerate() {
+            if share > 0.5 && y > 2.0 {
+                // `h kd > 2 m`, or a stop that the next control avoids is in the rate that it sees
+                continue;
+            }
             let (mass, h) = [(0.01, 0.005), (1.0, 0.01), (20.0, 0.02)][(i + k) % 3];
             let servo = Servo {
                 kind: ["prismatic", "revolute"][(i + k) % 2],
                 mass,
                 h,
-                z: if share * y < 1.8 { share * y } else { 1.8 },
-                y: if share > 0.5 { y.min(2.2) } else { y },
+                z: share * y,
+                y,
                 start: 0.15,
             };
             let stops = "axis = [1.0, 0.0, 0.0]\nlimits = [-0.2, 0.2]\n";
