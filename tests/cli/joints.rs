@@ -198,3 +198,33 @@ b = {{ coordinate = {coordinate:?}, rate = {rate:?} }}
         }
     }
 }
+
+/// A parallelogram without gravity that a damper brings to rest stays there: works of rounding are no jump of the loop.
+#[test]
+fn loops_come_to_rest() {
+    let folder = Folder::new("joints_rest");
+    let bar = |name: &str, parent: &str, length: f64, [at, own]: [f64; 2], damping: f64| {
+        format!(
+            "[mechanism.bodies.{name}]\nmass = 1.0\nshape = {{ box = [{length:?}, 0.02, 0.02] }}\n\
+             [mechanism.joints.{name}]\nkind = \"revolute\"\nparent = \"{parent}\"\nchild = \"{name}\"\naxis = [0.0, 1.0, 0.0]\n\
+             parent_anchor = [{at:?}, 0.0, 0.0]\nchild_anchor = [{own:?}, 0.0, 0.0]\ndamping = {damping:?}\n"
+        )
+    };
+    for h in [0.02, 0.01, 0.005, 0.002, 0.001] {
+        for damping in [0.5, 2.0] {
+            let text = [
+                format!("time_step = {h:?}\nhorizon = 8.0\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n"),
+                bar("left", "world", 0.3, [0.0, -0.15], damping),
+                bar("top", "left", 0.6, [0.15, -0.3], 0.0),
+                bar("right", "world", 0.3, [0.6, -0.15], 0.0),
+                "[mechanism.joints.close]\nkind = \"revolute\"\nparent = \"top\"\nchild = \"right\"\naxis = [0.0, 1.0, 0.0]\n\
+                 parent_anchor = [0.3, 0.0, 0.0]\nchild_anchor = [0.15, 0.0, 0.0]\ncloses = true\n\
+                 [initial]\nleft = { coordinate = 0.9, rate = 1.0 }\ntop = -0.9\nright = 0.9\n"
+                    .to_owned(),
+            ];
+            folder.write("loop.toml", &text.concat());
+            let v = folder.run(&["simulate", "loop.toml", "--json"]).json();
+            assert_eq!(v["status"], "done", "{h} s, {damping}: {}", v["failure"]);
+        }
+    }
+}

@@ -61,6 +61,8 @@ const JUMP: f64 = 0.5;
 const JUMP_OF_ENERGY: f64 = 1e-3;
 /// Work, relative to the kinetic energy, from which a step that no other start improves fails.
 const WRONG: f64 = 1e-2;
+/// Displacement in a step that is rest, m: works of such motion are rounding, whatever their ratios.
+const REST: f64 = 1e-11;
 /// Relative step of the difference along the velocities: its error is of third order in the turn of a step.
 const ALONG: f64 = 1e-4;
 /// Iterations with the matrix of the knot that close the start: each leaves `h |w|` of the gap.
@@ -74,7 +76,7 @@ struct ImpulseWork {
     change: f64,
     /// `1/2 |M^-1 G' lambda|^2_M`: the energy of the change of velocity by the joints alone.
     constraint: f64,
-    /// The larger kinetic energy of the two intervals.
+    /// The larger kinetic energy of the two intervals, and that of rest by [`REST`] at least.
     kinetic: f64,
 }
 
@@ -162,7 +164,9 @@ impl Maximal {
             out.constraint +=
                 0.5 * (p.norm_squared() / body.mass + l.dot(&(w.inverse_inertia[b] * l)));
         }
-        out.kinetic = before.max(after);
+        let mass: f64 = w.model.bodies.iter().map(|b| b.mass).sum();
+        let rest = 0.5 * mass * (REST / w.knot.at.h()).powi(2);
+        out.kinetic = before.max(after).max(rest);
         out
     }
 
