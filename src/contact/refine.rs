@@ -21,7 +21,7 @@ use crate::dynamics::Stage;
 use crate::mechanism::dot;
 
 /// Sweeps at most: each takes off seven digits for a body on the ground where `g/s` is 1e10, two where bodies touch.
-/// There none is left where the path ends a hundred times nearer than it does by default, which the residual tells.
+/// With an end of the path that is a hundred times smaller than the default, a sweep takes off none where bodies touch. The residual shows it.
 const SWEEPS: usize = 10;
 /// No sweep where the residual is this small beside the right-hand side, largest rows, all in the same unit: a few roundings.
 /// At 1e-14 a sphere on a box and a limb at its stop kept 100 times larger residuals than a further sweep leaves.

@@ -330,9 +330,9 @@ impl Maximal {
         (w.newton.delta, w.newton.residual) = (delta, residual);
     }
 
-    /// Is the regularization as large as an eigenvalue of the constraints' Schur complement, as far as the refined direction `delta`
-    /// has a part along it? A step from `s` before a flat position to `s'` behind it has one of the size `-s s'`, and in a chain of n loops
-    /// one for each of its waves, down to `1/n^2` of that.
+    /// Does the regularization cancel an eigenvalue of the constraints' Schur complement? Refinement then changes a large part of
+    /// the direction `delta`. If a loop moves from the angle `s` before its flat position to `s'` after it, the Schur complement has an eigenvalue
+    /// proportional to `-s s'`. A chain of n loops has n such eigenvalues; the smallest is about `1/n^2` of the largest.
     fn is_cancelled(&self, w: &Work, delta: &[f64]) -> bool {
         w.matrix.regularization == REGULARIZATION
             && !w.matrix.uses_fallback
