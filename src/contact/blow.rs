@@ -272,6 +272,12 @@ impl Layout {
         })
     }
 
+    /// Does something bounce at the knot of the step of these unknowns?
+    pub(crate) fn bounces(&self, y: &[f64]) -> bool {
+        let own = y.get(self.blows()).unwrap_or(&[]);
+        own.chunks_exact(BLOW).any(|own| bounced(own[0]))
+    }
+
     /// Something that bounces at a knot in the step of these unknowns, where derivatives of that are not asked for.
     pub(crate) fn bounces_unasked(&self, y: &[f64]) -> Option<usize> {
         if self.options.impacts.is_some() {

@@ -13,26 +13,26 @@
 //! rest
 //!
 //! ```text
-//! J . (a + b)/2 + (G- - G+) . (b - a)/2 - (T- - T+)/2,     T = N . y.
+//! J . (a + b)/2 + (G- - G+) . (b - a)/2 - (T- - T+)/2,     T = F . y.
 //! ```
 //!
 //! `T` is the error of the motion: half of an impulse acts at either end of an interval, between the velocity at the knot and that
-//! of the interval, so that the energy read at a knot has `T-/2` too much. `N` are the impulses of forces and dampers over half of an interval: a
-//! spring that a strong damper holds back does not throw what is light. `y` is the change of the velocities by `N` if what is
-//! loaded over its interval lets nothing move: a light foot that is pushed against the ground stays where it is, however far its
-//! push would throw it in half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start:
+//! of the interval, so that the energy read at a knot has `T-/2` too much. `F` are the impulses of forces and of dampers over half of an
+//! interval, and `N` those together with implicit dampers, which act at the knot: a spring that a strong damper holds back does not throw
+//! what is light. `y` is the change of the velocities by `N` if what is loaded over its interval lets nothing move: a light foot that is
+//! pushed against the ground stays where it is, however far its push would throw it in half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start:
 //! constant forces do exactly their work, whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
 //! With the rows `C` of what is loaded, the normals, and the tangents of what friction holds,
 //!
 //! ```text
-//! y = g - X K^-1 C g,     T = g' M g - (C g)' K^-1 (C g),     g = M^-1 N,  X = M^-1 C',  K = C X.
+//! y = g - X K^-1 C g,     T = F' g - (C M^-1 F)' K^-1 (C g),     g = M^-1 N,  X = M^-1 C',  K = C X.
 //! ```
 //!
 //! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
 use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
-use crate::mechanism::{DampedOver, Mechanism, Meeting, Row, dot, vec3};
+use crate::mechanism::{Mechanism, Meeting, Row, add_wrench, dot, vec3};
 use nalgebra::{DMatrix, DVector};
 
 /// Impulse by the contact's mass, m/s, from which something is loaded: a thousandth of what gravity gives in a step of 0.1 ms, and far above
@@ -46,7 +46,7 @@ const IMMOBILE: f64 = 1e-9;
 const REDUNDANT: f64 = 1e-10;
 
 /// Number of the row of [`KnotBooks`] that is the first of the whole knot.
-const AFTER: usize = 3;
+const AFTER: usize = 4;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,20 +87,22 @@ pub struct KnotWork {
     pub before: Exchange,
     /// From the interval before to the one after; none at the end.
     pub whole: Option<Exchange>,
+    /// Does something bounce there? The step then starts anew from the velocities after the blow.
+    pub bounces: bool,
 }
 
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, impulses of what touches and of dampers until the velocities that are read; unless it is the last knot, momenta
-    /// after it, both impulses of the whole knot, and those of dampers over half of the interval after it; then unit impulses along what is
-    /// loaded.
+    /// Momenta before the knot, impulses until the velocities that are read of what touches, of dampers, and of implicit ones alone; unless it
+    /// is the last knot, momenta after it, and the same impulses of the whole knot; then unit impulses along what is loaded.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
     /// What blows of the whole knot act on at other places than the step: elements there, and impulses, which are not among those above.
     struck: Vec<Struck>,
     loaded: Vec<Loaded>,
+    bounces: bool,
 }
 
 /// The number of an element, what it is where a blow acts on it, and the impulses there.
@@ -134,6 +136,10 @@ fn mean_and_change(a: &[f64], b: &[f64]) -> [Vec<f64>; 2] {
     ]
 }
 
+fn less(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
 /// Product of wrenches with velocities, J.
 fn product(wrenches: &[f64], v: &[f64]) -> f64 {
     wrenches.iter().zip(v).map(|(f, v)| f * v).sum()
@@ -153,7 +159,10 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
 
 /// What forces over an interval do at the knot.
 struct Push {
-    /// The change of velocities by forces without dampers and what is loaded.
+    /// Changes of velocities: by forces and dampers, by dampers, by implicit dampers, and by forces.
+    net: Vec<f64>,
+    dampers: Vec<f64>,
+    implicit: Vec<f64>,
     free: Vec<f64>,
     /// `y`
     yields: Vec<f64>,
@@ -162,15 +171,16 @@ struct Push {
 }
 
 impl Push {
-    /// Of changes of velocities over the interval before the knot, 0, or after it, 1: by forces, and by dampers, too, `g`. `moved` are the
-    /// changes by unit impulses along what is loaded.
+    /// Of changes of velocities over the interval before the knot, 0, or after it, 1, `g`, and of these those by dampers, and by implicit
+    /// ones. `moved` are the changes by unit impulses along what is loaded.
     fn new(
         m: &Mechanism,
-        (free, net): (Vec<f64>, Vec<f64>),
+        [net, dampers, implicit]: [Vec<f64>; 3],
         (loaded, moved): (&[Loaded], &[&[f64]]),
         interval: usize,
     ) -> Self {
-        let mut error = momentum_product(m, &net, &net);
+        let forces = less(&net, &implicit);
+        let mut error = momentum_product(m, &forces, &net);
         let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
         let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
         let all: Vec<_> = each
@@ -182,28 +192,38 @@ impl Push {
             if i == j { own + REDUNDANT } else { own }
         });
         let each = all.iter().zip(&scale);
-        let rates = each.map(|((l, _), s)| s * product(&l.wrench, &net));
-        let rates = DVector::from_iterator(all.len(), rates);
-        let mut yields = net;
+        let rates = |v: &[f64]| {
+            let each = each.clone().map(|((l, _), s)| s * product(&l.wrench, v));
+            DVector::from_iterator(all.len(), each)
+        };
+        let (by_net, by_forces) = (rates(&net), rates(&forces));
+        let mut yields = net.clone();
         if let Some(k) = k.cholesky() {
-            let impulses = k.solve(&rates);
-            error -= impulses.dot(&rates);
+            let impulses = k.solve(&by_net);
+            error -= impulses.dot(&by_forces);
             for (((_, x), scale), impulse) in all.iter().zip(&scale).zip(&impulses) {
                 let each = yields.iter_mut().zip(x.iter());
                 each.for_each(|(y, x)| *y -= scale * impulse * x);
             }
         }
         Self {
-            free,
+            free: less(&net, &dampers),
+            net,
+            dampers,
+            implicit,
             yields,
             error,
         }
     }
 
     fn none(n: usize) -> Self {
+        let zero = || vec![0.0; n];
         Self {
-            free: vec![0.0; n],
-            yields: vec![0.0; n],
+            net: zero(),
+            dampers: zero(),
+            implicit: zero(),
+            free: zero(),
+            yields: zero(),
             error: 0.0,
         }
     }
@@ -293,33 +313,38 @@ impl Layout {
         let loaded = self.loaded((w, memory), &impulses[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let ends = if y.is_empty() { 1 } else { 2 };
-        let mut rows = vec![vec![0.0; dim]; if ends == 2 { AFTER + 4 } else { AFTER }];
+        let mut rows = vec![vec![0.0; dim]; AFTER * ends];
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
-        let damp = |over, row: &mut [f64]| {
-            let interval = match over {
-                DampedOver::After | DampedOver::AfterStart => (after, h),
-                DampedOver::Before | DampedOver::BeforeReading => (w.before, w.at.h_prev),
-            };
-            (w.model).add_damper_impulses(w.poses, interval, over, row);
-        };
-        damp(DampedOver::BeforeReading, &mut rows[2]);
+        let bounces = self.bounces(y);
+        (w.model).each_damper(w.poses, |(parent, child), row, (damping, law), _| {
+            let rate = |v: &[f64]| dot(v, parent, child, row);
+            let before = law.before() * w.at.h_prev * rate(w.before);
+            let read = law.after(w.at.h_prev, 0.0) * rate(w.trial);
+            for k in 0..ends {
+                // a step after a blow starts anew from the velocities that were read
+                let after = match (k, bounces) {
+                    (0, _) => read,
+                    (_, false) => law.after(w.at.h_prev, h) * h * rate(after),
+                    (_, true) => read + law.after(0.0, h) * h * rate(after),
+                };
+                let size = -damping * (before + after);
+                add_wrench(&mut rows[AFTER * k + 2], parent, child, row, size);
+                if law.is_implicit() {
+                    add_wrench(&mut rows[AFTER * k + 3], parent, child, row, size);
+                }
+            }
+        });
         for (k, impulses) in impulses.iter().enumerate().take(ends) {
             let each = memory.elements.iter().zip(&self.slots).zip(impulses);
             for ((e, slot), own) in each {
                 e.add_impulses(slot, *own, 1.0, &mut rows[AFTER * k + 1]);
             }
         }
-        if let Some([momentum, touch, dampers, half]) = rows[AFTER..].first_chunk_mut() {
+        if let Some([momentum, touch]) = rows[AFTER..].first_chunk_mut() {
             momenta(w.model, after, h, momentum);
             for (i, e, size) in &struck {
                 e.add_impulses(&self.slots[*i], *size, 1.0, touch);
             }
-            damp(DampedOver::Before, dampers);
-            let after =
-                w.at.before()
-                    .map_or(DampedOver::AfterStart, |_| DampedOver::After);
-            damp(after, dampers);
-            damp(DampedOver::AfterStart, half);
         }
         for own in &loaded {
             let mut row = vec![0.0; dim];
@@ -331,6 +356,7 @@ impl Layout {
             impulses,
             struck,
             loaded,
+            bounces,
         }
     }
 
@@ -377,7 +403,6 @@ impl Layout {
         let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
         let first = rows.len() - books.loaded.len();
         let (ends, moved) = rows.split_at(first);
-        let less = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
         let push =
             |changes, interval| Push::new(w.model, changes, (&books.loaded, moved), interval);
         let exchange = |k: usize, after: &[f64], pushes: [&Push; 2]| {
@@ -395,22 +420,23 @@ impl Layout {
         let before = match w.at.before() {
             Some(_) => {
                 let net = less(&less(&w.trial[..n], ends[0]), ends[1]);
-                push((less(&net, ends[2]), net), 0)
+                push([net, ends[2].to_vec(), ends[3].to_vec()], 0)
             }
             None => Push::none(n),
         };
         let whole = ends[AFTER..]
             .first_chunk()
-            .map(|[after, touch, dampers, half]| {
-                let both = less(&less(&less(after, ends[0]), touch), dampers);
-                let free = less(&both, &before.free);
-                let net = free.iter().zip(*half).map(|(g, d)| g + d).collect();
-                let next = push((free, net), 1);
+            .map(|[after, touch, dampers, implicit]| {
+                // what the half of the interval before leaves
+                let net = less(&less(&less(after, ends[0]), touch), &before.net);
+                let dampers = less(dampers, &before.dampers);
+                let next = push([net, dampers, less(implicit, &before.implicit)], 1);
                 exchange(1, after, [&before, &next])
             });
         KnotWork {
             before: exchange(0, &w.trial[..n], [&before, &Push::none(n)]),
             whole,
+            bounces: books.bounces,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The work done from outside along a trajectory, knot by knot.
 
 use crate::contact::{ContactWork, Exchange, KnotWork, Loads};
-use crate::mechanism::{DampedOver, Efforts, KnotData, Mechanism, dot};
+use crate::mechanism::{DamperMotion, Efforts, KnotData, dot};
 use crate::spatial::Pose;
 
 /// The work done from outside along a trajectory, J, knot by knot.
@@ -59,6 +59,8 @@ struct Open {
     dampers: f64,
     /// Length of the interval before, s.
     h_prev: f64,
+    /// Does something bounce, after which the step starts anew?
+    bounces: bool,
     /// Products of the efforts over the intervals before and after with what gives way to them, W.
     efforts: [f64; 2],
 }
@@ -85,10 +87,29 @@ pub struct StepWork {
     pub held: f64,
 }
 
+/// The mean of two velocities.
+fn halfway(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| 0.5 * (a + b)).collect()
+}
+
+/// Velocities at a knot without contacts. Those after it are not known yet.
+fn without_contacts(k: &KnotData) -> KnotWork {
+    let exchange = |mean: Vec<f64>| Exchange {
+        yields: [vec![0.0; mean.len()], vec![0.0; mean.len()]],
+        mean,
+        ..Exchange::default()
+    };
+    KnotWork {
+        before: exchange(halfway(k.before, k.velocities)),
+        whole: Some(exchange(k.before.to_vec())),
+        bounces: false,
+    }
+}
+
 impl ExternalWork {
     /// Of the dampers. Of a mechanism that touches nothing it is `d s^2/h` over each interval, `s` the displacement. Where something
     /// may strike, they take part in the blow: the work is that of their impulses at knots with the mean of the velocities
-    /// before and after. Both agree to second order in smooth motion.
+    /// before and after. Both agree to second order in smooth motion. That of implicit dampers, which act at knots, is always the latter.
     pub fn dampers(&self) -> f64 {
         self.left.dampers + self.here.dampers
     }
@@ -133,32 +154,36 @@ impl ExternalWork {
         self.touches = work.is_some();
         // a state that starts anew has no interval before
         let follows = !self.poses.is_empty() && k.h_prev != 0.0;
-        self.leave(m, if follows { k.h_prev } else { 0.0 }, poses);
+        self.leave(k, follows);
         if follows {
             self.add_interval(k);
         }
         if let Some(work) = work {
             self.read(k, follows, work);
+        } else if m.has_implicit_dampers() {
+            self.read(k, follows, without_contacts(k));
         }
         std::mem::swap(&mut self.start, &mut self.end);
         self.poses.clear();
         self.poses.extend_from_slice(poses);
     }
 
-    /// Adds what the knot that is left after an interval `h` has done.
-    fn leave(&mut self, m: &Mechanism, h: f64, poses: &[Pose]) {
+    /// Adds what the knot that is left for the next one has done.
+    fn leave(&mut self, next: &KnotData, follows: bool) {
         let here = std::mem::take(&mut self.here);
-        let Some(mut open) = self.open.take().filter(|_| h != 0.0) else {
+        let Some(mut open) = self.open.take().filter(|_| follows) else {
             // it was the last one
             self.left += here;
             return;
         };
-        let after = (&self.poses[..], poses);
-        let over = match open.h_prev == 0.0 {
-            true => DampedOver::AfterStart,
-            false => DampedOver::After,
-        };
-        open.dampers += m.damper_work(&self.poses, after, over, &open.exchange.mean);
+        let (m, h) = (next.mechanism, next.h_prev);
+        let mean = &mut open.exchange.mean;
+        if !self.touches {
+            *mean = halfway(mean, next.before);
+        }
+        let h_prev = if open.bounces { 0.0 } else { open.h_prev };
+        let after = DamperMotion::After(next.poses, [h_prev, h]);
+        open.dampers += m.damper_work(&self.poses, after, !self.touches, mean);
         self.left += open.share(h);
     }
 
@@ -204,14 +229,13 @@ impl ExternalWork {
             },
             &self.end.efforts,
         ];
-        let open = |exchange: Exchange, over| {
-            let dampers = match follows {
-                true => {
-                    let before = (&self.poses[..], k.poses);
-                    (k.mechanism).damper_work(k.poses, before, over, &exchange.mean)
-                }
-                false => 0.0,
-            };
+        let bounces = work.bounces;
+        let open = |exchange: Exchange, motions: &[DamperMotion]| {
+            let mut dampers = 0.0;
+            for motion in motions.iter().filter(|_| follows) {
+                let mean = &exchange.mean;
+                dampers += (k.mechanism).damper_work(k.poses, *motion, !self.touches, mean);
+            }
             let mut sums = [0.0; 2];
             for (c, row) in self.end.rows.iter().enumerate() {
                 let (parent, child) = k.mechanism.driven(&k.mechanism.actuators[c]);
@@ -224,12 +248,17 @@ impl ExternalWork {
                 exchange,
                 dampers,
                 h_prev,
+                bounces,
                 efforts: sums,
             }
         };
-        let KnotWork { before, whole } = work;
-        let before = open(before, DampedOver::BeforeReading);
-        let whole = whole.map(|whole| open(whole, DampedOver::Before));
+        let motions = [
+            DamperMotion::Before(&self.poses),
+            DamperMotion::Read(k.velocities, h_prev),
+        ];
+        let before = open(work.before, &motions);
+        let until = if bounces { 2 } else { 1 };
+        let whole = work.whole.map(|whole| open(whole, &motions[..until]));
         (self.here, self.open) = (before.share(0.0), whole);
     }
 

@@ -11,7 +11,7 @@
 //! matrix at rest: the number of substeps is the same for all.
 
 use super::mechanical::Swing;
-use crate::mechanism::{Coupling, DamperShares, Mat6, Mechanism, Row, Vec6, compliance, vec3};
+use crate::mechanism::{Coupling, Mat6, Mechanism, Row, Vec6, compliance, vec3};
 use crate::spatial::{Mat3, Pose, Vec3};
 
 /// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
@@ -40,7 +40,7 @@ pub(super) fn most(each: impl Iterator<Item = f64>) -> (usize, f64) {
 /// Scales the dampers of `m` to what they add to the masses in the stability limit of explicit forces; `saved` keeps their
 /// values for [`restore_dampers`].
 ///
-/// A mass `m` on a spring `k` and a damper `d`, of whose impulses the shares `a` and `b = 1 - a` of the intervals before and
+/// A mass `m` on a spring `k` and a damper `d`, of whose impulses the shares `a` and `b = 1 - a` of two equal intervals before and
 /// after a knot act there, steps by
 ///
 /// ```text
@@ -48,15 +48,13 @@ pub(super) fn most(each: impl Iterator<Item = f64>) -> (usize, f64) {
 /// ```
 ///
 /// Its root reaches -1 at `h^2 k = 4 (m + (b - a) h d/2)`. The default dampers, `a = b`, do not move the limit
-/// `h omega = 2` of the undamped spring, however much they slow its motion; implicit ones, `a = 0`, add `h d/2` to the mass.
-/// The step's matrix holds `m + b h d`: with `d` scaled by `(b - a)/2b` it is the mass of the limit.
+/// `h omega = 2` of the undamped spring, however much they slow its motion. Implicit ones, `a = 0`, add `h d/2` to the mass. The step's
+/// matrix has `m + h d`: with half of `d` it is the mass of the limit.
 pub(super) fn scale_dampers(m: &mut Mechanism, saved: &mut Vec<f64>) {
     saved.clear();
     for (damping, implicit) in dampers(m) {
-        let shares = DamperShares::new(implicit);
         saved.push(*damping);
-        let (before, after) = (shares.before(false), shares.after(false));
-        *damping *= 0.5 * (after - before) / after;
+        *damping *= if implicit { 0.5 } else { 0.0 };
     }
 }
 

@@ -1,7 +1,7 @@
 //! Energies of a mechanism, the power of its controls, what its dampers take, and how fast its springs swing.
 
-use super::wrench::{add_wrench, dot};
-use super::{Body, DamperShares, Field, Joint, Mechanism, Motion, Row, Spring};
+use super::wrench::dot;
+use super::{Body, DamperLaw, Field, Joint, Mechanism, Motion, Row, Spring};
 use crate::spatial::{Mat3, Pose, Vec3, log};
 
 /// What the actuators exert at a knot: of each the wrench of a unit effort, the effort, and the rate along it.
@@ -12,17 +12,15 @@ pub(crate) struct Efforts {
     pub rates: Vec<f64>,
 }
 
-/// The interval whose displacements dampers act against at a knot.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum DampedOver {
-    /// The one before, in a step.
-    Before,
-    /// The same, until the velocities at the knot are read.
-    BeforeReading,
-    /// The one after.
-    After,
-    /// The same, at a start.
-    AfterStart,
+/// The motion that dampers act against at a knot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DamperMotion<'a> {
+    /// From the poses at the knot before.
+    Before(&'a [Pose]),
+    /// To the poses at the next knot: the intervals before and after are so long.
+    After(&'a [Pose], [f64; 2]),
+    /// With the velocities read at the knot, six a body, after an interval of this length.
+    Read(&'a [f64], f64),
 }
 
 impl Mechanism {
@@ -95,17 +93,18 @@ impl Mechanism {
         })
     }
 
-    /// `sum d s^2` over all dampers, `s` their displacement from one configuration to another: over an interval `h`, `h`
-    /// times the energy they take.
+    /// `sum d s^2` over all dampers that are not implicit, `s` their displacement from one configuration to another: over an interval
+    /// `h`, `h` times the energy they take.
     pub(crate) fn damping(&self, from: &[Pose], to: &[Pose]) -> f64 {
-        let joints = self.joints.iter().filter(|j| j.has_dampers());
+        let joints = self.joints.iter();
+        let joints = joints.filter(|j| j.has_dampers() && !j.implicit);
         let joints = joints.flat_map(|j| {
             let ends = [from, to].map(|poses| self.ends(j, poses));
             let [old, new] = ends.map(|(a, b)| j.relative(a, b));
             let own = j.directions.iter().enumerate();
             own.map(move |(i, d)| d.damping * j.displacement(i, &old, &new).powi(2))
         });
-        let lines = self.springs.iter().map(|s| {
+        let lines = self.springs.iter().filter(|s| !s.implicit).map(|s| {
             let [old, new] =
                 [from, to].map(|poses| s.length(self.pose(poses, s.parent), &poses[s.child]));
             s.damping * (new - old).powi(2)
@@ -113,18 +112,20 @@ impl Mechanism {
         joints.chain(lines).sum()
     }
 
-    /// Work at a configuration `at` of the impulses by which all dampers act there against their displacements from one
-    /// configuration to another; along velocities, six a body.
+    /// Work at a configuration `at` of the impulses by which dampers act there against a motion; along velocities, six a body.
     pub(crate) fn damper_work(
         &self,
         at: &[Pose],
-        (from, to): (&[Pose], &[Pose]),
-        over: DampedOver,
+        motion: DamperMotion,
+        only_implicit: bool,
         along: &[f64],
     ) -> f64 {
         let mut out = 0.0;
-        self.each_damper(at, over, |(parent, child), row, damping, damper| {
-            let displacement = match damper {
+        self.each_damper(at, |(parent, child), row, (damping, law), damper| {
+            if only_implicit && !law.is_implicit() {
+                return;
+            }
+            let displacement = |from: &[Pose], to: &[Pose]| match damper {
                 Ok((j, i)) => {
                     let [old, new] = [from, to].map(|poses| self.ends(j, poses));
                     let (old, new) = (j.relative(old.0, old.1), j.relative(new.0, new.1));
@@ -136,60 +137,44 @@ impl Mechanism {
                     new - old
                 }
             };
-            out -= damping * displacement * dot(along, parent, child, row);
+            let moved = match motion {
+                DamperMotion::Before(from) => law.before() * displacement(from, at),
+                DamperMotion::After(to, [h_prev, h]) => law.after(h_prev, h) * displacement(at, to),
+                DamperMotion::Read(velocities, h_prev) => {
+                    law.after(h_prev, 0.0) * dot(velocities, parent, child, row)
+                }
+            };
+            out -= damping * moved * dot(along, parent, child, row);
         });
         out
     }
 
-    /// Adds the wrenches of the impulses by which all dampers act at a configuration against velocities, six a body, over an interval `h`.
-    pub(crate) fn add_damper_impulses(
+    /// Visits all dampers with their bodies and the row of a unit force at a configuration.
+    pub(crate) fn each_damper(
         &self,
         at: &[Pose],
-        (velocities, h): (&[f64], f64),
-        over: DampedOver,
-        rows: &mut [f64],
+        mut visit: impl FnMut(
+            (Option<usize>, usize),
+            &Row,
+            (f64, DamperLaw),
+            Result<(&Joint, usize), &Spring>,
+        ),
     ) {
-        self.each_damper(at, over, |(parent, child), row, damping, _| {
-            let displacement = h * dot(velocities, parent, child, row);
-            add_wrench(rows, parent, child, row, -damping * displacement);
-        });
-    }
-
-    /// Visits all dampers with their bodies, the row of a unit force at a configuration, and the share of the damping that acts there.
-    fn each_damper(
-        &self,
-        at: &[Pose],
-        over: DampedOver,
-        mut visit: impl FnMut((Option<usize>, usize), &Row, f64, Result<(&Joint, usize), &Spring>),
-    ) {
-        let share = |implicit| {
-            let shares = DamperShares::new(implicit);
-            match over {
-                DampedOver::Before => shares.before(false),
-                DampedOver::BeforeReading => shares.before(true),
-                DampedOver::After => shares.after(false),
-                DampedOver::AfterStart => shares.after(true),
-            }
-        };
         for j in self.joints.iter().filter(|j| j.has_dampers()) {
             let (a, b) = self.ends(j, at);
             let here = j.relative(a, b);
             for (i, d) in j.directions.iter().enumerate() {
                 if d.damping != 0.0 {
                     let row = j.direction_row(i, a, b, &here);
-                    let damping = d.damping * share(j.implicit);
-                    visit((j.parent, j.child), &row, damping, Ok((j, i)));
+                    let law = DamperLaw::new(j.implicit);
+                    visit((j.parent, j.child), &row, (d.damping, law), Ok((j, i)));
                 }
             }
         }
         for s in self.springs.iter().filter(|s| s.damping != 0.0) {
             let row = s.length_row(self.pose(at, s.parent), &at[s.child]);
-            visit(
-                (s.parent, s.child),
-                &row,
-                s.damping * share(s.implicit),
-                Err(s),
-            );
+            let law = DamperLaw::new(s.implicit);
+            visit((s.parent, s.child), &row, (s.damping, law), Err(s));
         }
     }
 
@@ -197,6 +182,20 @@ impl Mechanism {
     pub(crate) fn is_driven(&self) -> bool {
         let is_free = self.actuators.is_empty() && self.potentials.is_empty();
         !is_free || !self.springs.is_empty() || self.joints.iter().any(Joint::has_springs)
+    }
+
+    /// Are there contacts, limits or joint friction?
+    pub fn may_touch(&self) -> bool {
+        let mut directions = self.joints.iter().flat_map(|j| &j.directions);
+        !self.contacts.is_empty() || directions.any(|d| d.is_limited() || d.friction > 0.0)
+    }
+
+    /// Is there an implicit damper?
+    pub(crate) fn has_implicit_dampers(&self) -> bool {
+        let mut joints = self.joints.iter();
+        let mut lines = self.springs.iter();
+        joints.any(|j| j.implicit && j.has_dampers())
+            || lines.any(|s| s.implicit && s.damping != 0.0)
     }
 
     /// Is there a damper, or may a parameter make one?
@@ -232,7 +231,7 @@ impl Mechanism {
     }
 
     /// Name of a joint or a spring that damps.
-    pub(crate) fn damper_name(&self, element: Result<usize, usize>) -> String {
+    pub fn damper_name(&self, element: Result<usize, usize>) -> String {
         match element {
             Ok(joint) => format!("joint `{}`", self.joints[joint].name),
             Err(spring) => format!("spring `{}`", self.springs[spring].name),
@@ -240,7 +239,7 @@ impl Mechanism {
     }
 
     /// `row M^-1 row'` of two bodies.
-    fn gives(&self, (parent, child): (Option<usize>, usize), row: &Row) -> f64 {
+    pub(super) fn gives(&self, (parent, child): (Option<usize>, usize), row: &Row) -> f64 {
         let part = |b: usize, torque: &Vec3| {
             let body = &self.bodies[b];
             let turn = body

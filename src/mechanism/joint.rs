@@ -137,7 +137,7 @@ pub struct Joint {
     pub(crate) translation_rows: usize,
     /// Free directions in the parent's frame, translations first.
     pub directions: Vec<Direction>,
-    /// The dampers' impulse over an interval acts wholly at its start.
+    /// Dampers act at a knot as forces against the rates after it.
     pub implicit: bool,
     /// Closes a loop: never a joint of the spanning tree.
     pub(crate) closes: bool,

@@ -82,10 +82,10 @@ pub(crate) use contact::{
 };
 pub(crate) use coordinate::unwind;
 pub(crate) use earlier::Earlier;
-pub(crate) use energy::{DampedOver, Efforts};
+pub(crate) use energy::{DamperMotion, Efforts};
 pub(crate) use joint::Vec6;
 pub(crate) use pull::Pair;
-pub(crate) use spring::DamperShares;
+pub(crate) use spring::{DamperLaw, displaced_over};
 pub(crate) use wrench::{add_wrench, compliance, dot, vec3};
 
 use crate::spatial::{Pose, Vec3};

@@ -26,7 +26,7 @@ pub struct Spring {
     pub rest: f64,
     /// N s/m
     pub damping: f64,
-    /// The damper's impulse over an interval acts at its start, all of it.
+    /// As of [`Joint::implicit`](super::Joint::implicit).
     pub implicit: bool,
 }
 
@@ -175,32 +175,57 @@ pub enum Drive {
     },
 }
 
-/// Shares of a damper's impulses over the intervals before and after a knot that act there.
+/// The impulse by which a damper acts at a knot between intervals `h-` and `h`,
+///
+/// ```text
+/// -d (b s- + a s),
+/// ```
+///
+/// where `s-` and `s` are its displacements over both, m or rad. If velocities are read at the knot, no interval follows, and `s` is the
+/// rate there. Half of the impulse over an interval acts at either end: `a = b = 1/2`. Implicit dampers act as a force `-d s/h` at the knot
+/// does: `b = 0`, `a = (h- + h)/2h`, and `h-/2` for rates that are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct DamperShares {
-    before: f64,
-    after: f64,
+pub(crate) struct DamperLaw {
+    is_implicit: bool,
 }
 
-impl DamperShares {
-    pub fn new(implicit: bool) -> Self {
-        let after = if implicit { 1.0 } else { 0.5 };
-        Self {
-            before: 1.0 - after,
-            after,
+impl DamperLaw {
+    pub fn new(is_implicit: bool) -> Self {
+        Self { is_implicit }
+    }
+
+    pub fn is_implicit(self) -> bool {
+        self.is_implicit
+    }
+
+    /// `b`
+    pub fn before(self) -> f64 {
+        if self.is_implicit { 0.0 } else { 0.5 }
+    }
+
+    /// `a`, of a rate that is read in s; `h` is then 0.
+    pub fn after(self, h_prev: f64, h: f64) -> f64 {
+        match (self.is_implicit, h == 0.0) {
+            (false, false) => 0.5,
+            (false, true) => 0.0,
+            (true, false) => 0.5 * (h_prev + h) / h,
+            (true, true) => 0.5 * h_prev,
         }
     }
 
-    /// Of the interval after. A start has half of all impulses over it, since forces have that, too.
-    pub fn after(&self, starts: bool) -> f64 {
-        if starts { 0.5 } else { self.after }
+    /// How that changes with the intervals before and after.
+    pub fn after_by_intervals(self, h_prev: f64, h: f64) -> [f64; 2] {
+        match (self.is_implicit, h == 0.0) {
+            (false, _) => [0.0; 2],
+            (true, false) => [0.5 / h, -0.5 * h_prev / (h * h)],
+            (true, true) => [0.5, 0.0],
+        }
     }
+}
 
-    /// Of the interval before. Velocities read at the knot have half of all impulses over it, so that in steady motion they are those of the
-    /// interval.
-    pub fn before(&self, is_read: bool) -> f64 {
-        if is_read { 0.5 } else { self.before }
-    }
+/// By what a rate after a knot displaces: the interval, or 1 if the rate is read there.
+pub(crate) fn displaced_over(h: f64) -> f64 {
+    if h == 0.0 { 1.0 } else { h }
 }
 
 /// A scalar control.

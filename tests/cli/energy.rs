@@ -489,6 +489,32 @@ road = {{ coordinate = 0.0, rate = 3.0 }}
     }
 }
 
+/// Works add up to rounding where what dampers slow bounces off a limit.
+#[test]
+fn dampers_work_until_a_blow_and_after_it() {
+    let folder = Folder::new("energy_rebound");
+    for impacts in ["knots", "aligned"] {
+        for (implicit, damping) in [(false, 5.0), (true, 5.0), (true, 50.0), (true, 300.0)] {
+            for (h, start) in [(0.01, 0.025), (0.004, 0.011), (0.02, 0.05)] {
+                let text = format!(
+                    "time_step = {h:e}\nhorizon = 0.4\n[contact]\nimpacts = \"{impacts}\"\n[mechanism]\n\
+                     gravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.bob]\nmass = 1.0\nshape = {{ sphere = 0.1 }}\n\
+                     [mechanism.joints.x]\nkind = \"prismatic\"\nchild = \"bob\"\naxis = [1.0, 0.0, 0.0]\n\
+                     damping = {damping}\nimplicit = {implicit}\nlimits = [0.0, 10.0]\nrestitution = 0.5\n\
+                     [initial]\nx = {{ coordinate = {start}, rate = -20.0 }}\n"
+                );
+                let v = simulate(&folder, &text, &["--integrator", "maximal"]);
+                let what = format!("{impacts}, {damping}, h = {h}, implicit = {implicit}");
+                assert!(is_done(&v), "{what}: {}", v["failure"]);
+                let work = |of| number(&v["work"], of);
+                assert!(work("impacts") < -1.0, "{what}: it hits nothing");
+                let error = number(&v, "energy_error_max");
+                assert!(error < 1e-9, "{what}: {error:e} J");
+            }
+        }
+    }
+}
+
 /// A mass on a rail over a light foot, which a joint presses onto the ground.
 fn pressed(foot: f64, joint: &str, h: f64) -> String {
     format!(
@@ -621,31 +647,44 @@ fn implicit_dampers_show_the_rates_of_the_motion() {
         for (k, h) in [0.002, 0.01, 0.05].into_iter().enumerate() {
             let (mass, rate) = ([1e-2, 1.0, 2.0][(i + k) % 3], [0.2, -3.0][i % 2]);
             let damping = stiffness * mass / h;
-            // on a slide or along a line
-            let damper = match k % 2 {
+            // on a slide, with stops or without, or along a line
+            let damper = match k {
                 0 => format!("damping = {damping:e}\nimplicit = true\n"),
+                1 => format!("damping = {damping:e}\nimplicit = true\nlimits = [-1e2, 1e2]\n"),
                 _ => format!(
                     "[mechanism.springs.line]\nchild = \"bob\"\nparent_anchor = [-9.0, 0.0, 0.0]\n\
                      damping = {damping:e}\nimplicit = true\n"
                 ),
             };
-            let text = format!(
-                "time_step = {h:e}\nhorizon = {:e}\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.bob]\n\
-                 mass = {mass:e}\nshape = {{ sphere = 0.1 }}\n[mechanism.joints.x]\nkind = \"prismatic\"\nchild = \"bob\"\n\
-                 axis = [1.0, 0.0, 0.0]\n{damper}[mechanism.actuators.push]\njoint = \"x\"\n\
-                 [guess]\ncontrols = {{ push = {:e} }}\n[[costs]]\nquantity = {{ joint = \"x\" }}\nweight = 1.0\n",
-                200.0 * h,
-                damping * rate
-            );
-            for integrator in BOTH {
+            let after = |steps: u32, push: f64, rate: f64, integrator| {
+                let text = format!(
+                    "time_step = {h:e}\nhorizon = {:e}\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.bob]\n\
+                     mass = {mass:e}\nshape = {{ sphere = 0.1 }}\n[mechanism.joints.x]\nkind = \"prismatic\"\nchild = \"bob\"\n\
+                     axis = [1.0, 0.0, 0.0]\n{damper}[mechanism.actuators.push]\njoint = \"x\"\n\
+                     [initial]\nx = {{ coordinate = 0.0, rate = {rate:e} }}\n\
+                     [guess]\ncontrols = {{ push = {push:e} }}\n[[costs]]\nquantity = {{ joint = \"x\" }}\nweight = 1.0\n",
+                    f64::from(steps) * h
+                );
                 let v = simulate(&folder, &text, &["--integrator", integrator]);
-                let what = format!("{integrator}, h d/m = {stiffness}, {h} s");
+                let what = format!("{integrator}, h d/m = {stiffness}, {h} s, {steps} steps");
                 assert!(is_done(&v), "{what}: {}", v["failure"]);
                 let found = super::numbers(&v["final"]["joints"]["x"]["rates"])[0];
-                assert!(
-                    (found / rate - 1.0).abs() < 1e-6,
-                    "{what}: {found} of {rate} m/s"
-                );
+                (-number(&v["work"], "dampers"), found, what)
+            };
+            for integrator in BOTH {
+                for (steps, start) in [(200, 0.0), (3, rate)] {
+                    let (_, found, what) = after(steps, damping * rate, start, integrator);
+                    assert!((found / rate - 1.0).abs() < 1e-6, "{what}: {found} m/s");
+                }
+                // it decays, and all of its energy is the damper's
+                for steps in [1, 2, 5] {
+                    let (taken, found, what) = after(steps, 0.0, rate, integrator);
+                    let left = 1.0 / (1.0 + 0.5 * stiffness).powi(2);
+                    let left = left / (1.0 + stiffness).powi(steps as i32 - 1);
+                    assert!((found - rate * left).abs() < 1e-8, "{what}: {found} m/s");
+                    let lost = 0.5 * mass * rate * rate * (1.0 - left * left);
+                    assert!((taken / lost - 1.0).abs() < 1e-6, "{what}: {taken} J");
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::block::Fallback;
 use crate::contact::Failed;
 use crate::dynamics::{Place, Stage, StepError, StepFailure};
-use crate::mechanism::{Mechanism, Row};
+use crate::mechanism::{Coupling, Mechanism, Row};
 pub(super) use crate::mechanism::{add_wrench, compliance, dot, vec3};
 use crate::spatial::{Pose, Quat, Vec3, wide};
 use nalgebra::Quaternion;
@@ -21,14 +21,34 @@ pub(super) fn pose(s: &[f64]) -> Pose {
 }
 
 impl Damped {
-    /// The share of the impulse over the interval after the knot that acts there.
+    /// Share of the displacement after the knot; in a read-out that of the rate, s.
     pub(super) fn after(&self, at: &Place) -> f64 {
-        self.shares.after(at.before().is_none())
+        self.law.after(at.h_prev, at.h())
     }
 
-    /// The share of the impulse over the interval before that acts in what is solved at the knot.
-    pub(super) fn before(&self, at: &Place) -> f64 {
-        self.shares.before(!at.steps())
+    /// How that changes with the intervals before and after.
+    pub(super) fn after_by_intervals(&self, at: &Place) -> [f64; 2] {
+        self.law.after_by_intervals(at.h_prev, at.h())
+    }
+
+    /// The rate that is read at a knot, and its derivatives by the configuration and by velocities.
+    fn rate(&self, m: &Mechanism, poses: &[Pose], wrench: &Row, y: &[f64]) -> (f64, Row, Row) {
+        let (a, b) = (m.pose(poses, self.parent), &poses[self.child]);
+        let mut turns = Coupling::default();
+        match self.element {
+            DampedElement::Joint(j, i) => {
+                let (j, unit) = (&m.joints[j], m.joints[j].directions[i].unit);
+                j.add_direction_derivative(i, &unit, (a, b), &j.relative(a, b), &mut turns);
+            }
+            DampedElement::Spring(s) => m.springs[s].add_derivative(0.0, 1.0, a, b, &mut turns),
+        }
+        let [by_parent, by_child] = turns.transposed_times(y, self.parent, self.child);
+        let by_knot = Row {
+            force: vec3(by_child.as_slice(), 0),
+            parent_torque: vec3(by_parent.as_slice(), 3),
+            child_torque: vec3(by_child.as_slice(), 3),
+        };
+        (dot(y, self.parent, self.child, wrench), by_knot, *wrench)
     }
 
     /// Displacement from one configuration to another and its derivatives by the one and the other.
@@ -58,6 +78,19 @@ impl Damped {
                     -s.length_row(a0, b0),
                     s.length_row(a1, b1),
                 )
+            }
+        }
+    }
+
+    /// How far from the origin it acts, m: displacements have the rounding of positions.
+    fn reach(&self, m: &Mechanism, poses: &[Pose]) -> f64 {
+        match self.element {
+            DampedElement::Joint(..) => poses[self.child].x.amax(),
+            DampedElement::Spring(s) => {
+                let s = &m.springs[s];
+                let (a, b) = (m.pose(poses, s.parent), &poses[s.child]);
+                let ends = [a.point(&s.parent_anchor), b.point(&s.child_anchor)];
+                ends.map(|p| p.amax()).into_iter().fold(0.0, f64::max)
             }
         }
     }
@@ -214,13 +247,12 @@ impl Maximal {
         for b in 0..self.body_count() {
             w.end.poses[b] = Self::pose_before(w, b);
         }
-        let at = w.knot.at;
         for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
             state.wrench = d.wrench(&w.model, &w.knot.poses);
             (state.before, state.before_start, state.before_end) =
                 d.displacement(&w.model, &w.end.poses, &w.knot.poses);
             (state.after, state.after_start, state.after_end) = (0.0, Row::ZERO, Row::ZERO);
-            let impulse = -d.damping(&w.model) * d.before(&at) * state.before;
+            let impulse = -d.damping(&w.model) * d.law.before() * state.before;
             add_wrench(&mut w.knot.base, d.parent, d.child, &state.wrench, impulse);
         }
     }
@@ -270,11 +302,18 @@ impl Maximal {
         w.adjoint.coupled = false;
     }
 
-    /// Dampers' displacements over the interval.
+    /// Displacements of dampers over the interval, or in a read-out the rates of implicit ones.
     fn displace_dampers(&self, w: &mut Work) {
+        let (m, at) = (&w.model, &w.knot.at);
         for (d, state) in self.damped.iter().zip(&mut w.knot.damping) {
-            (state.after, state.after_start, state.after_end) =
-                d.displacement(&w.model, &w.knot.poses, &w.end.poses);
+            let after = match at.stage {
+                Stage::Step(_) => d.displacement(m, &w.knot.poses, &w.end.poses),
+                Stage::Readout(_) if d.law.is_implicit() => {
+                    d.rate(m, &w.knot.poses, &state.wrench, &w.newton.trial)
+                }
+                Stage::Readout(_) => continue,
+            };
+            (state.after, state.after_start, state.after_end) = after;
         }
     }
 
@@ -343,19 +382,16 @@ impl Maximal {
                 }
             }
         }
-        if steps {
-            self.displace_dampers(w);
-            let m = &w.model;
-            for (d, state) in self.damped.iter().zip(&w.knot.damping) {
-                let impulse = d.damping(m) * d.after(&w.knot.at) * state.after;
-                add_wrench(
-                    &mut w.newton.residual,
-                    d.parent,
-                    d.child,
-                    &state.wrench,
-                    impulse,
-                );
+        self.displace_dampers(w);
+        let m = &w.model;
+        for (d, state) in self.damped.iter().zip(&w.knot.damping) {
+            let share = d.damping(m) * d.after(&w.knot.at);
+            if steps {
+                scale = scale.max(share * d.reach(m, &w.end.poses));
             }
+            let impulse = share * state.after;
+            let rows = &mut w.newton.residual;
+            add_wrench(rows, d.parent, d.child, &state.wrench, impulse);
         }
         scale = scale.max(self.evaluate_elements(w));
         self.evaluate_contacts(w);
@@ -468,10 +504,10 @@ impl Maximal {
                 }
             }
         }
-        if steps {
-            for (d, state) in self.damped.iter().zip(&w.knot.damping) {
-                let scale = d.damping(m) * d.after(&w.knot.at);
-                let ends = (w.newton.trial.as_slice(), w.end.scalar.as_slice(), h);
+        for (d, state) in self.damped.iter().zip(&w.knot.damping) {
+            let scale = d.damping(m) * d.after(&w.knot.at);
+            let ends = (w.newton.trial.as_slice(), w.end.scalar.as_slice(), h);
+            if scale != 0.0 {
                 self.assemble_damper(m, d, (state, scale), ends, values);
             }
         }
@@ -496,7 +532,11 @@ impl Maximal {
     ) {
         let (wrench, row) = (&state.wrench, &state.after_end);
         let by_velocity = |body: usize, f: &Vec3, t: &Vec3| {
-            let (t, h) = (Self::turn(m, ends, body, t), ends.2);
+            // of a read-out the row is that of velocities
+            let (t, h) = match ends.2 {
+                0.0 => (*t, 1.0),
+                h => (Self::turn(m, ends, body, t), h),
+            };
             [f.x * h, f.y * h, f.z * h, t.x, t.y, t.z]
         };
         let mut add = |slot: usize, w: &[f64; 6], r: &[f64; 6]| {

@@ -9,8 +9,7 @@ use crate::block::{Node, Role, Symbolic};
 use crate::contact;
 use crate::dynamics::{Place, Stage};
 use crate::mechanism::{
-    Adjoint, Coupling, DamperShares, Field, Freedom, Mechanism, ModelError, Relative, Row,
-    compliance,
+    Adjoint, Coupling, DamperLaw, Field, Freedom, Mechanism, ModelError, Relative, Row, compliance,
 };
 use crate::spatial::{Mat3, Pose, Quat, Vec3};
 use std::ops::Range;
@@ -26,7 +25,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                     element: DampedElement::Joint(index, i),
                     parent: j.parent,
                     child: j.child,
-                    shares: DamperShares::new(j.implicit),
+                    law: DamperLaw::new(j.implicit),
                     slots: None,
                 });
             }
@@ -40,7 +39,7 @@ fn dampers(m: &Mechanism) -> (Vec<Damped>, Vec<Range<usize>>) {
                 element: DampedElement::Spring(index),
                 parent: s.parent,
                 child: s.child,
-                shares: DamperShares::new(s.implicit),
+                law: DamperLaw::new(s.implicit),
                 slots: None,
             });
         }

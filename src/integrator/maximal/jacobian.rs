@@ -185,11 +185,7 @@ impl Maximal {
         for (d, state) in self.damped.iter().zip(&w.knot.damping) {
             let size = -d.damping(m);
             // an interval of no length damps nothing
-            let old = if before.is_some() {
-                size * d.before(&w.knot.at)
-            } else {
-                0.0
-            };
+            let old = before.map_or(0.0, |_| size * d.law.before());
             let after = size * d.after(&w.knot.at);
             let ends = (d.parent, d.child);
             let mut c = Coupling::default();

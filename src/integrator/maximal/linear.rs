@@ -137,8 +137,7 @@ impl Maximal {
         // dampers: the direction of their impulse turns, its size held
         let impulse = |d: usize| {
             let (d, state) = (&self.damped[d], &w.knot.damping[d]);
-            -d.damping(m)
-                * (d.before(&w.knot.at) * state.before + d.after(&w.knot.at) * state.after)
+            -d.damping(m) * (d.law.before() * state.before + d.after(&w.knot.at) * state.after)
         };
         let (joints, springs) = (m.joints.len(), m.springs.len());
         if element < joints {
@@ -325,12 +324,15 @@ impl Maximal {
         }
         for (e, s) in self.damped.iter().zip(&w.knot.damping) {
             let (a, b) = (e.parent, e.child);
-            let mut change = e.before(&w.knot.at)
-                * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end));
+            let [by_before, by_after] = e.after_by_intervals(&w.knot.at);
+            let mut change = e.law.before()
+                * (dot(&zminus, a, b, &s.before_start) + dot(&d.x, a, b, &s.before_end))
+                + (by_before * d.h_prev + by_after * dh) * s.after;
+            let mut after = dot(&d.x, a, b, &s.after_start);
             if w.knot.at.steps() {
-                change += e.after(&w.knot.at)
-                    * (dot(&d.x, a, b, &s.after_start) + dot(&zplus, a, b, &s.after_end));
+                after += dot(&zplus, a, b, &s.after_end);
             }
+            change += e.after(&w.knot.at) * after;
             add_wrench(r, a, b, &s.wrench, e.damping(m) * change);
         }
         for (index, j) in m.joints.iter().enumerate() {

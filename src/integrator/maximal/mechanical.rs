@@ -158,6 +158,7 @@ impl Mechanical for Maximal {
                 &[]
             },
             h_prev: seen.at.h_prev,
+            part: 1.0,
             h: seen.at.h,
         }
     }
@@ -224,14 +225,16 @@ impl Mechanical for Maximal {
         let mut books = self
             .contacts
             .begin_work(&self.view(w), &w.contacts, step, dim, loads);
-        // what the impulses change within the joints alone
-        let touching = w.contacts.part();
+        // what the impulses change within the joints alone, without what dampers hold back after the interval before
+        let (touching, at) = (w.contacts.part(), w.knot.at);
+        w.knot.at.h_prev = 0.0;
         self.assemble(w);
         let factored = self.factor(w);
         if factored.is_ok() {
             self.solve_wrenches(w, &mut books.rows);
         }
         w.contacts.meet(touching);
+        w.knot.at = at;
         factored?;
         Ok(Some(self.contacts.end_work(
             &self.view(w),

@@ -66,7 +66,7 @@ use crate::dynamics::{
     Certificate, Dims, Frame, Inputs, Knot, LinearModel, Outputs, Parameter, SolvedStep, Start,
     StepError, StepFailure, StepStats,
 };
-use crate::mechanism::{DamperShares, Mechanism, Mobility, Quantity};
+use crate::mechanism::{DamperLaw, Mechanism, Mobility, Quantity};
 use crate::spatial::{Mat3, RotationLaw};
 use mechanical::Observation;
 use nalgebra::DMatrix;
@@ -99,7 +99,7 @@ struct Damped {
     element: DampedElement,
     parent: Option<usize>,
     child: usize,
-    shares: DamperShares,
+    law: DamperLaw,
     /// Blocks of the matrix: parent-child, child-parent.
     slots: Option<(usize, usize)>,
 }

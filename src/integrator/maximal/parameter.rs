@@ -1,6 +1,6 @@
 //! Parameters: how they are set, and the derivatives of the step and of the start by them.
 
-use super::assembly::vec3;
+use super::assembly::{dot, vec3};
 use super::{Damped, DampedElement, DampedState, Maximal, Work};
 use crate::dynamics::StepError;
 use crate::integrator::parameter;
@@ -175,7 +175,7 @@ impl Maximal {
 
     fn by_damping(&self, w: &Work, element: DampedElement, emit: &mut impl FnMut(usize, f64)) {
         for (d, state) in self.dampers_of(w, element) {
-            let moved = d.before(&w.knot.at) * state.before + d.after(&w.knot.at) * state.after;
+            let moved = d.law.before() * state.before + d.after(&w.knot.at) * state.after;
             put_wrench(emit, (d.parent, d.child), &state.wrench, moved);
         }
     }
@@ -303,14 +303,15 @@ impl Maximal {
                     );
                     joint.arm_by_child_anchor(&e, &a, &b)
                 };
-                let (mut moved, mut change) = (
-                    damper.before(&w.knot.at) * state.before,
-                    damper.before(&w.knot.at) * d.unit.dot(&(arm - before)),
-                );
-                if steps {
-                    moved += damper.after(&w.knot.at) * state.after;
-                    change += damper.after(&w.knot.at) * d.unit.dot(&(after - arm));
-                }
+                let (on_before, on_after) = (damper.law.before(), damper.after(&w.knot.at));
+                let moved = on_before * state.before + on_after * state.after;
+                let by_after = match steps {
+                    true => d.unit.dot(&(after - arm)),
+                    false => joint.rate_by_child_anchor(&d.unit, &e, (a, b), |body| {
+                        vec3(&w.newton.trial, 6 * body + 3)
+                    }),
+                };
+                let change = on_before * d.unit.dot(&(arm - before)) + on_after * by_after;
                 force -= d.unit * (d.damping * moved);
                 put_wrench(
                     emit,
@@ -361,19 +362,20 @@ impl Maximal {
                 earlier(spring.child),
             );
             let here = spring.length_by_anchor(&e, parent, a, b);
-            let mut moved = d.before(&w.knot.at) * state.before;
-            let mut change =
-                d.before(&w.knot.at) * (here - spring.length_by_anchor(&e, parent, &a0, &b0));
-            if w.knot.at.steps() {
+            let by_before = here - spring.length_by_anchor(&e, parent, &a0, &b0);
+            let by_after = if w.knot.at.steps() {
                 let (a1, b1) = (
                     w.model.pose(&w.end.poses, spring.parent),
                     &w.end.poses[spring.child],
                 );
-                moved += d.after(&w.knot.at) * state.after;
-                change +=
-                    d.after(&w.knot.at) * (spring.length_by_anchor(&e, parent, a1, b1) - here);
-            }
-            tension -= damping * moved;
+                spring.length_by_anchor(&e, parent, a1, b1) - here
+            } else {
+                let row = spring.wrench_by_anchor(&e, parent, 0.0, 1.0, a, b);
+                dot(&w.newton.trial, d.parent, d.child, &row)
+            };
+            let (before, after) = (d.law.before(), d.after(&w.knot.at));
+            let change = before * by_before + after * by_after;
+            tension -= damping * (before * state.before + after * state.after);
             put_wrench(emit, (d.parent, d.child), &state.wrench, damping * change);
         }
         let (spring, (a, b)) = spring_ends(w, s);

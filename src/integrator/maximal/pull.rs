@@ -238,23 +238,15 @@ impl Maximal {
         for (e, s) in self.damped.iter().zip(&w.knot.damping) {
             let (a, b) = (e.parent, e.child);
             let size = e.damping(&w.model) * dot(&flow.mu, a, b, &s.wrench);
-            add_wrench(
-                &mut flow.zminus,
-                a,
-                b,
-                &s.before_start,
-                e.before(&w.knot.at) * size,
-            );
-            add_wrench(&mut out.x, a, b, &s.before_end, e.before(&w.knot.at) * size);
+            let (before, after) = (e.law.before() * size, e.after(&w.knot.at) * size);
+            add_wrench(&mut flow.zminus, a, b, &s.before_start, before);
+            add_wrench(&mut out.x, a, b, &s.before_end, before);
+            add_wrench(&mut out.x, a, b, &s.after_start, after);
+            let [by_before, by_after] = e.after_by_intervals(&w.knot.at);
+            out.h_prev += by_before * size * s.after;
+            out.h += by_after * size * s.after;
             if w.knot.at.steps() {
-                add_wrench(&mut out.x, a, b, &s.after_start, e.after(&w.knot.at) * size);
-                add_wrench(
-                    &mut flow.zplus,
-                    a,
-                    b,
-                    &s.after_end,
-                    e.after(&w.knot.at) * size,
-                );
+                add_wrench(&mut flow.zplus, a, b, &s.after_end, after);
             }
         }
     }

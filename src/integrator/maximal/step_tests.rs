@@ -83,10 +83,7 @@ fn push_matches_differences_of_the_step_on_trees() {
             .expect("regular");
             let (mut d, mut out) = (dims.inputs(), dims.outputs());
             let (controls, parameters) = (dims.nf + dims.nu, dims.nf + dims.nu + dims.np);
-            // implicit dampers act by halves at a start, and not where an interval before it is short
-            let is_apart = |d: &Damped| d.shares != DamperShares::new(false);
-            let starts_apart = at.h_prev == 0.0 && s.damped.iter().any(is_apart);
-            for i in 0..parameters + 2 - usize::from(starts_apart) {
+            for i in 0..parameters + 2 {
                 d.clear();
                 let by = |e: f64| {
                     let (mut at, mut u, mut c) = (at, u.clone(), vec![0.0; dims.nf]);

@@ -141,7 +141,8 @@ pub(super) struct DampedState {
     pub wrench: Row,
     /// Displacement over the interval before.
     pub before: f64,
-    /// Displacement over the interval after, and its derivative by the configuration at its end.
+    /// Displacement over the interval after, and its derivatives by the configurations at its end and at the knot. In a read-out: the rate
+    /// at the knot, and its derivatives by velocities and by the configuration.
     pub after: f64,
     pub after_end: Row,
     pub after_start: Row,

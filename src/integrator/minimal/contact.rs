@@ -270,13 +270,7 @@ impl Minimal {
         }
         for (i, node) in self.nodes.iter().enumerate() {
             if w.model.joints[node.joint].has_dampers() {
-                self.damp(
-                    w,
-                    i,
-                    h,
-                    node.shares.after(w.starts),
-                    &mut rows[node.directions()],
-                );
+                self.damp(w, i, h, &mut rows[node.directions()]);
             }
             let b = node.body;
             let six = to_body(&w.poses[b].r, &w.wrenches[i]);
@@ -564,11 +558,15 @@ impl Minimal {
         let step = (seen.y, &after[..], seen.at.h);
         let memory = &w.touching.memory;
         let mut books = (self.contacts).begin_work(&self.view(w), memory, step, dim, loads);
-        // what the impulses change within the joints alone
+        // what the impulses change within the joints alone, without what dampers hold back after the interval before
         (w.touching.acts, w.observation.is_linear) = (false, false);
-        (self.factor(w, 0.0))
-            .map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
-        self.solve_wrenches(w, &mut books.rows);
+        let h_prev = std::mem::replace(&mut w.h_prev, 0.0);
+        let factored = self.factor(w, 0.0);
+        if factored.is_ok() {
+            self.solve_wrenches(w, &mut books.rows);
+        }
+        w.h_prev = h_prev;
+        factored.map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
         let memory = &w.touching.memory;
         Ok(Some(self.contacts.end_work(&self.view(w), memory, books)))
     }

@@ -3,29 +3,23 @@
 //! With `l` the distance of the points, m, and `c` the damping, N s/m, the damper's impulse at a knot `k` pushes the points apart by
 //!
 //! ```text
-//! T = -c (s- (l_k - l_k-1) + s+ (l_k+1 - l_k)),     shares s-, s+ of 1/2, or 0 and 1 where it is implicit,
+//! T = -c (b (l_k - l_k-1) + a (l_k+1 - l_k)),     a and b as in DamperLaw,
 //! ```
 //!
-//! N s, in read-outs with `s-` of 1/2, along the line at the knot: the wrench on the bodies is `T` times the derivative `l'` of `l_k` by their displacements. Where
-//! there is no interval before the knot, or behind it (a read-out), that share does not act. By rates of displacement `W` behind the
-//! knot the residual, which has `-T l'(z_k)`, changes by `l'(z_k) (c s+ h l'(z_k+1) . W)`, of rank one: the recursion's matrix is
-//! bordered by it ([`border`](super::border)). Dampers depend on lengths alone, so that intervals enter them by where they lead bodies,
-//! and by nothing else.
+//! N s, along the line at the knot: the wrench on the bodies is `T` times the derivative `l'` of `l_k` by their displacements. In a read-out
+//! the rate of `l` at the knot takes the place of `l_k+1 - l_k`. By rates of displacement `W` after the
+//! knot the residual, which has `-T l'(z_k)`, changes by `l'(z_k) (c a h l'(z_k+1) . W)`, of rank one: the recursion's matrix is
+//! bordered by it ([`border`](super::border)).
 
 use super::Minimal;
 use super::contact::six;
-use super::derivative::{Flow, Linear, Six, add};
+use super::derivative::{Flow, Linear, Six, add, pull_share, share_change};
 use super::forces::{to_body, to_world};
 use super::parameters::Effect;
 use super::work::{Moved, Work};
-use crate::dynamics::Knot;
-use crate::mechanism::{Coupling, DamperShares, Field, Mat6, Mechanism, Row, Spring};
+use crate::dynamics::{Inputs, Knot};
+use crate::mechanism::{Coupling, DamperLaw, Field, Mat6, Mechanism, Row, Spring, displaced_over};
 use crate::spatial::{Pose, Vec3, increment};
-
-/// Are velocities read at the knot? Then no interval follows.
-pub(super) fn is_read(at: &Knot) -> bool {
-    at.h == 0.0
-}
 
 /// A spring that damps, or may come to.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +27,7 @@ pub(super) struct Damper {
     pub spring: usize,
     /// Of the parent, if that is a body, and of the child.
     nodes: [Option<usize>; 2],
-    pub shares: DamperShares,
+    law: DamperLaw,
 }
 
 impl Damper {
@@ -42,13 +36,20 @@ impl Damper {
         let each = self.nodes.into_iter().enumerate();
         each.filter_map(|(end, node)| node.map(|n| (end, n)))
     }
+
+    /// Product of a row with the motion of its ends.
+    fn rate(&self, row: &[Six; 2], moved: &[Moved]) -> f64 {
+        let each = self.ends();
+        let each = each.map(|(end, n)| dot(&row[end], &(moved[n].velocity, moved[n].omega)));
+        each.sum()
+    }
 }
 
 /// A damper in a step.
 #[derive(Clone, Copy)]
 pub(super) struct Damped {
-    /// How much longer it became over the intervals before and after the knot, m, 0 where there is none.
-    pub grown: [f64; 2],
+    /// How much longer it became over the intervals before and after the knot, m; its rate, m/s, in a read-out.
+    grown: [f64; 2],
     /// Of its impulses over them that act at the knot.
     shares: [f64; 2],
     /// What it exerts against that, N s/m.
@@ -61,6 +62,8 @@ pub(super) struct Damped {
     rows: [[Six; 2]; 3],
     /// How its wrench in the residual changes with the bodies at the knot while its size is held, where that is linearized.
     turns: Coupling,
+    /// In a read-out: derivatives of the rate by displacements of both ends, world axes.
+    drifts: [Six; 2],
 }
 
 impl Damped {
@@ -73,6 +76,7 @@ impl Damped {
             factored: Default::default(),
             rows: Default::default(),
             turns: Coupling::default(),
+            drifts: Default::default(),
         }
     }
 
@@ -80,16 +84,15 @@ impl Damped {
     fn tension(&self) -> f64 {
         self.scale[0] * self.grown[0] + self.scale[1] * self.grown[1]
     }
+}
 
-    /// How one end's wrench changes with a displacement of one.
-    fn block(&self, on: usize, by: usize) -> &Mat6 {
-        let c = &self.turns;
-        match (on, by) {
-            (0, 0) => &c.aa.0,
-            (0, _) => &c.ab.0,
-            (_, 0) => &c.ba.0,
-            _ => &c.bb.0,
-        }
+/// How one end's wrench changes with a displacement of one.
+fn block(c: &Coupling, on: usize, by: usize) -> &Mat6 {
+    match (on, by) {
+        (0, 0) => &c.aa.0,
+        (0, _) => &c.ab.0,
+        (_, 0) => &c.ba.0,
+        _ => &c.bb.0,
     }
 }
 
@@ -102,7 +105,7 @@ pub(super) fn dampers(m: &Mechanism, node_of: &[usize]) -> Vec<Damper> {
     let of = |(spring, s): (usize, &Spring)| Damper {
         spring,
         nodes: [s.parent.and_then(node), node(s.child)],
-        shares: DamperShares::new(s.implicit),
+        law: DamperLaw::new(s.implicit),
     };
     each.filter(damps).map(of).collect()
 }
@@ -121,14 +124,17 @@ fn times(a: &Six, by: f64) -> Six {
     (a.0 * by, a.1 * by)
 }
 
-/// Length, and its derivative by displacements of both ends, world axes.
-fn measure(s: &Spring, a: &Pose, b: &Pose) -> (f64, [Six; 2]) {
-    let row = s.length_row(a, b);
-    let ends = [
+/// A row by displacements of both ends, world axes.
+fn by_ends(row: &Row, a: &Pose, b: &Pose) -> [Six; 2] {
+    [
         (-row.force, a.r * row.parent_torque),
         (row.force, b.r * row.child_torque),
-    ];
-    (s.length(a, b), ends)
+    ]
+}
+
+/// Length, and its derivative by displacements of both ends, world axes.
+fn measure(s: &Spring, a: &Pose, b: &Pose) -> (f64, [Six; 2]) {
+    (s.length(a, b), by_ends(&s.length_row(a, b), a, b))
 }
 
 impl Minimal {
@@ -146,7 +152,7 @@ impl Minimal {
 
     /// What is known of dampers at a knot, whose impulses over the interval before it act on bodies.
     pub(super) fn damp_lines_before(&self, at: &Knot, w: &mut Work) {
-        let (h_prev, is_read) = (at.h_prev, is_read(at));
+        let h_prev = at.h_prev;
         for (i, d) in self.dampers.iter().enumerate() {
             let (m, is_led) = (&w.model, h_prev != 0.0);
             let s = &m.springs[d.spring];
@@ -155,11 +161,7 @@ impl Minimal {
             let (there, row_before) = measure(s, &a, &b);
             let of = &mut w.damped[i];
             of.grown[0] = if is_led { here - there } else { 0.0 };
-            of.shares[0] = if is_led {
-                d.shares.before(is_read)
-            } else {
-                0.0
-            };
+            of.shares[0] = d.law.before();
             of.scale[0] = s.damping * of.shares[0];
             (of.rows[0], of.rows[1]) = (row_before, row);
             let pull = -of.scale[0] * of.grown[0];
@@ -180,20 +182,19 @@ impl Minimal {
     /// Where the trial leads dampers.
     pub(super) fn displace_dampers(&self, w: &mut Work, h: f64) {
         for (i, d) in self.dampers.iter().enumerate() {
-            let (m, is_led) = (&w.model, h != 0.0);
+            let m = &w.model;
             let s = &m.springs[d.spring];
             let here = s.length(m.pose(&w.poses, s.parent), &w.poses[s.child]);
             let [a, b] = self.ends_after(w, d, &w.trial, h);
             let (there, row) = measure(s, &a, &b);
             let of = &mut w.damped[i];
-            of.grown[1] = if is_led { there - here } else { 0.0 };
-            of.shares[1] = if is_led {
-                d.shares.after(w.starts)
-            } else {
-                0.0
+            of.grown[1] = match h {
+                0.0 => d.rate(&row, &w.trial),
+                _ => there - here,
             };
+            of.shares[1] = d.law.after(w.h_prev, h);
             of.scale[1] = s.damping * of.shares[1];
-            (of.rows[2], of.by_rate) = (row, of.scale[1] * h);
+            (of.rows[2], of.by_rate) = (row, of.scale[1] * displaced_over(h));
         }
     }
 
@@ -272,22 +273,40 @@ impl Minimal {
             let (a, b) = (w.model.pose(&w.poses, s.parent), &w.poses[s.child]);
             of.turns = Coupling::default();
             s.add_derivative(0.0, of.tension(), a, b, &mut of.turns);
+            if h == 0.0 && d.law.is_implicit() {
+                let mut unit = Coupling::default();
+                s.add_derivative(0.0, 1.0, a, b, &mut unit);
+                let r = |n: usize| &w.poses[self.nodes[n].body].r;
+                for (end, n) in d.ends() {
+                    let each = d.ends().map(|(on, k)| {
+                        let moved = to_body(r(k), &(w.trial[k].velocity, w.trial[k].omega));
+                        block(&unit, on, end).tr_mul(&moved)
+                    });
+                    of.drifts[end] = to_world(r(n), &each.sum());
+                }
+            }
         }
     }
 
     /// How the dampers' part of the residual changes with displacements in `linear.flow`; and that part itself.
-    pub(super) fn push_dampers(&self, w: &Work, l: &mut Linear) {
+    pub(super) fn push_dampers(&self, w: &Work, l: &mut Linear, inputs: &Inputs) {
         let (h_prev, h) = (l.at.h_prev, l.at.h);
         let rotation = |n: usize| &w.poses[self.nodes[n].body].r;
         for (d, of) in self.dampers.iter().zip(&w.damped) {
-            let (size, mut by) = (of.tension(), 0.0);
+            let damping = w.model.springs[d.spring].damping;
+            let change = damping * share_change(d.law, &l.at, inputs);
+            let (size, mut by) = (of.tension(), change * of.grown[1]);
             for (end, n) in d.ends() {
                 let Flow { z, w: rates, .. } = &l.flow[n];
                 let [before, here, after] = of.rows.map(|row| row[end]);
                 let at = |row: &Six, over: f64, rate: &Six| dot(row, z) + over * dot(row, rate);
                 let here = dot(&here, z);
                 by += of.scale[0] * (here - at(&before, -h_prev, &rates[0]));
-                by += of.scale[1] * (at(&after, h, &rates[1]) - here);
+                by += of.scale[1]
+                    * match h {
+                        0.0 => at(&of.drifts[end], 0.0, &rates[1]) + dot(&after, &rates[1]),
+                        _ => at(&after, h, &rates[1]) - here,
+                    };
             }
             for (end, n) in d.ends() {
                 let (f, t) = of.rows[1][end];
@@ -296,7 +315,7 @@ impl Minimal {
                     let z = to_body(rotation(k), &l.flow[k].z);
                     add(
                         &mut change,
-                        &to_world(rotation(n), &(of.block(end, other) * z)),
+                        &to_world(rotation(n), &(block(&of.turns, end, other) * z)),
                     );
                 }
                 let own = &mut l.flow[n];
@@ -310,7 +329,7 @@ impl Minimal {
     }
 
     /// The transpose, by virtual displacements in `linear.flow.change`.
-    pub(super) fn pull_dampers(&self, w: &Work, l: &mut Linear) {
+    pub(super) fn pull_dampers(&self, w: &Work, l: &mut Linear, out: &mut Inputs) {
         let (h_prev, h) = (l.at.h_prev, l.at.h);
         let rotation = |n: usize| &w.poses[self.nodes[n].body].r;
         for (d, of) in self.dampers.iter().zip(&w.damped) {
@@ -319,14 +338,19 @@ impl Minimal {
                 .map(|(end, n)| dot(&of.rows[1][end], &l.flow[n].change));
             let (size, by) = (of.tension(), each.sum::<f64>());
             let [old, new] = of.scale.map(|scale| scale * by);
+            let damping = w.model.springs[d.spring].damping;
+            pull_share(d.law, &l.at, damping * of.grown[1] * by, out);
             for (end, n) in d.ends() {
                 let [before, here, after] = of.rows.map(|row| row[end]);
-                let mut z = times(&here, old - new);
+                let (mut z, led) = match h {
+                    0.0 => (times(&here, old), &of.drifts[end]),
+                    _ => (times(&here, old - new), &after),
+                };
                 add(&mut z, &times(&before, -old));
-                add(&mut z, &times(&after, new));
+                add(&mut z, &times(led, new));
                 for (other, k) in d.ends() {
                     let virtual_ = to_body(rotation(k), &l.flow[k].change);
-                    let by = of.block(other, end).tr_mul(&virtual_);
+                    let by = block(&of.turns, other, end).tr_mul(&virtual_);
                     add(&mut z, &to_world(rotation(n), &by));
                 }
                 let own = &mut l.flow[n];
@@ -334,7 +358,7 @@ impl Minimal {
                 z.1 += wrench.1.cross(&own.change.1);
                 add(&mut own.z, &z);
                 add(&mut own.w[0], &times(&before, old * h_prev));
-                add(&mut own.w[1], &times(&after, new * h));
+                add(&mut own.w[1], &times(&after, new * displaced_over(h)));
                 add(&mut own.wrench, &wrench);
             }
         }
@@ -369,8 +393,14 @@ impl Minimal {
                 by(&a, &b)
             };
             let here = by(a, b);
-            let longer = of.scale[0] * (here - led(past, -at.h_prev))
-                + of.scale[1] * (led(trial, at.h) - here);
+            let after = match at.h {
+                0.0 => {
+                    let line = s.wrench_by_anchor(e, parent, 0.0, 1.0, a, b);
+                    d.rate(&by_ends(&line, a, b), trial)
+                }
+                h => led(trial, h) - here,
+            };
+            let longer = of.scale[0] * (here - led(past, -at.h_prev)) + of.scale[1] * after;
             row = row + s.length_row(a, b) * longer;
             row = row + s.wrench_by_anchor(e, parent, 0.0, of.tension(), a, b);
         }

@@ -16,7 +16,6 @@
 use super::Minimal;
 use super::contact::Singular;
 use super::contact_derivative::{Stage, Touched};
-use super::dampers::is_read;
 use super::forces::{to_body, to_world};
 use super::kinematics::turn;
 use super::local::{Local, spring_derivative, third_by_turn, third_drift};
@@ -27,7 +26,7 @@ use crate::dynamics::{
     Certificate, Differentiable, Inputs, Knot, Outputs, SolvedStep, StepError, StepFailure,
 };
 use crate::integrator::parameter;
-use crate::mechanism::{DamperShares, Drive};
+use crate::mechanism::{DamperLaw, Drive, displaced_over};
 use crate::spatial::{Mat3, Vec3};
 
 /// Before the knot, and behind it.
@@ -354,7 +353,7 @@ impl Minimal {
             }
         }
         self.push_couplings(w, &mut l.flow, half);
-        self.push_dampers(w, l);
+        self.push_dampers(w, l, d);
         self.push_touching(w, l, d);
         // inwards
         for (i, node) in self.nodes.iter().enumerate().rev() {
@@ -396,7 +395,7 @@ impl Minimal {
                 };
                 l.rows[index] += turned.dot(on) + axis.dot(by) - longer_half * w.efforts[index];
             }
-            self.push_joint(w, l, i, q, half);
+            self.push_joint(w, l, i, d, half);
             if let Some(near) = node.near {
                 let arms = l.flow[i].arms;
                 let to = &mut l.flow[near];
@@ -419,8 +418,9 @@ impl Minimal {
     }
 
     /// Efforts that a joint's own coordinates change: of springs and dampers.
-    fn push_joint(&self, w: &Work, l: &mut Linear, i: usize, q: &[f64], half: f64) {
+    fn push_joint(&self, w: &Work, l: &mut Linear, i: usize, inputs: &Inputs, half: f64) {
         let node = &self.nodes[i];
+        let q = &inputs.x[node.directions()];
         let j = &w.model.joints[node.joint];
         let own = node.directions();
         let turns = own.start + node.slides..own.end;
@@ -440,7 +440,7 @@ impl Minimal {
             return;
         }
         for side in SIDES {
-            let (share, h) = damping(node.shares, &l.at, side);
+            let (share, h) = damping(node.damper, &l.at, side);
             let local = &l.locals[i][side];
             let turned = local.damped_by_end * short(&l.rho[side][turns.clone()])
                 + local.damped_by_knot * short(&q[node.slides..]);
@@ -451,6 +451,13 @@ impl Minimal {
                     turned[r - node.slides]
                 };
                 l.rows[own.start + r] += d.damping * share * moved;
+            }
+        }
+        let change = share_change(node.damper, &l.at, inputs);
+        if change != 0.0 {
+            let along = self.displacements(&w.model, node, &w.knot[i], &w.rates, l.at.h);
+            for ((row, d), along) in l.rows[own].iter_mut().zip(&j.directions).zip(along) {
+                *row += d.damping * change * along;
             }
         }
     }
@@ -565,12 +572,27 @@ pub(super) fn over(d: f64, h: f64) -> f64 {
 }
 
 /// The share of dampers over an interval, with its sign, and the interval as it is led over.
-pub(super) fn damping(shares: DamperShares, at: &Knot, side: usize) -> (f64, f64) {
-    // what was moved before the knot is led back over
+pub(super) fn damping(law: DamperLaw, at: &Knot, side: usize) -> (f64, f64) {
     match side {
-        0 => (-shares.before(is_read(at)), -at.h_prev),
-        _ => (shares.after(at.h_prev == 0.0), at.h),
+        // at a start nothing was moved
+        0 if at.h_prev == 0.0 => (0.0, 0.0),
+        // what was moved before the knot is led back over
+        0 => (-law.before(), -at.h_prev),
+        _ => (law.after(at.h_prev, at.h), displaced_over(at.h)),
     }
+}
+
+/// How the share over the interval after a knot changes with the intervals.
+pub(super) fn share_change(law: DamperLaw, at: &Knot, d: &Inputs) -> f64 {
+    let [by_before, by_after] = law.after_by_intervals(at.h_prev, at.h);
+    by_before * d.h_prev + by_after * d.h
+}
+
+/// The transpose of [`share_change`].
+pub(super) fn pull_share(law: DamperLaw, at: &Knot, by: f64, out: &mut Inputs) {
+    let [by_before, by_after] = law.after_by_intervals(at.h_prev, at.h);
+    out.h_prev += by_before * by;
+    out.h += by_after * by;
 }
 
 impl Differentiable for Minimal {

@@ -1,7 +1,6 @@
 //! What acts at a knot: gravity, springs and actuators on bodies, springs, dampers and actuators along joints.
 
 use super::Minimal;
-use super::dampers::is_read;
 use super::local::spring_efforts;
 use super::work::Work;
 use crate::dynamics::Knot;
@@ -12,7 +11,7 @@ impl Minimal {
     /// Forces, at a knot that is located, and with them everything that does not depend on the unknowns.
     pub(super) fn push_forces(&self, at: &Knot, x: &[f64], u: &[f64], w: &mut Work) {
         let half = 0.5 * (at.h_prev + at.h);
-        w.starts = at.h_prev == 0.0;
+        w.h_prev = at.h_prev;
         for k in &mut w.knot {
             k.force = (w.model.gravity * k.mass, Vec3::zeros());
         }
@@ -53,10 +52,7 @@ impl Minimal {
         }
         for (node, k) in self.nodes.iter().zip(&w.knot) {
             if k.is_damped {
-                let (own, share) = (
-                    &mut base[node.directions()],
-                    node.shares.before(is_read(at)),
-                );
+                let (own, share) = (&mut base[node.directions()], node.damper.before());
                 let before = &x[self.positions..];
                 self.damped(w, node, k, before, at.h_prev, |r, damping, along| {
                     own[r] -= damping * share * along;

@@ -233,7 +233,10 @@ impl Minimal {
             }
             if joint.has_dampers() {
                 for side in SIDES {
-                    let (share, over) = super::derivative::damping(node.shares, &l.at, side);
+                    let (share, over) = super::derivative::damping(node.damper, &l.at, side);
+                    if share == 0.0 {
+                        continue;
+                    }
                     let local = &l.locals[i][side];
                     for r in 0..node.count() {
                         let size = joint.directions[r].damping * share;

@@ -375,7 +375,7 @@ impl Minimal {
         each.for_each(|((control, a), u)| *control = a.exerted(*u));
         let mut l = Self::lend(w);
         (l.at, l.has_ends) = (s.at, false);
-        w.starts = s.at.h_prev == 0.0;
+        w.h_prev = s.at.h_prev;
         wide!(self.take_nodes(w, &mut l, Reader(kept)));
         w.linear = Some(l);
         self.couple(w);

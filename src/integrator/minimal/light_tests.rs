@@ -4,7 +4,7 @@
 use super::Minimal;
 use super::samples::{contact_options, values};
 use crate::dynamics::{
-    Differentiable, Equations, Inputs, Knot, SolvedStep, Start, Step, StepStats,
+    Differentiable, Equations, Inputs, Knot, SolvedStep, Start, Step, StepError, StepStats,
 };
 use crate::integrator::checks::{Against, hold, some_adjoint};
 use crate::integrator::{Maximal, Mechanical};
@@ -15,6 +15,8 @@ use crate::spatial::Pose;
 
 /// Length of a step, s.
 const STEP: f64 = 0.005;
+/// Difference of what goes into a step.
+const APART: f64 = 1e-6;
 /// Heights of the trunk at the start, m: at the least the lowest link is 6 cm above the floor.
 const HEIGHTS: [f64; 9] = [0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8];
 
@@ -149,8 +151,7 @@ fn singular_steps_have_their_derivatives() {
         if known.fallbacks == 0 || singular > 0 {
             return;
         }
-        singular += 1;
-        let outcome = |d: &Inputs| {
+        let solve = |d: &Inputs| {
             let mut at = solved.at;
             at.h += d.h;
             at.h_prev += d.h_prev;
@@ -158,12 +159,22 @@ fn singular_steps_have_their_derivatives() {
             assert!(s.displace(solved.x, &d.x, &mut x));
             let p: Vec<_> = solved.p.iter().zip(&d.p).map(|(p, d)| p + d).collect();
             let (mut to, mut y) = (x.clone(), solved.y.to_vec());
-            s.step(&at, &x, &[], &p, &mut s.work(), &mut to, &mut y)
-                .expect("solved");
+            s.step(&at, &x, &[], &p, &mut s.work(), &mut to, &mut y)?;
             let mut out = vec![0.0; s.dims().nf];
             s.separation(solved.next, &to, &mut out);
-            out
+            Ok::<_, StepError>(out)
         };
+        // steps so close to where friction turns have no differences
+        let beside = |i: usize, e: f64| {
+            let mut d = s.dims().inputs();
+            d.x[i] = e;
+            solve(&d).is_ok()
+        };
+        if !(0..s.dims().nf).all(|i| beside(i, -APART) && beside(i, APART)) {
+            return;
+        }
+        singular += 1;
+        let outcome = |d: &Inputs| solve(d).expect("solved");
         let mut adjoint = some_adjoint(&s);
         adjoint.y.fill(0.0);
         hold(
@@ -175,7 +186,7 @@ fn singular_steps_have_their_derivatives() {
                 false => Against::Nothing,
             },
             1e-7,
-            (1e-6, 1e-4),
+            (APART, 1e-4),
             outcome,
         );
     };

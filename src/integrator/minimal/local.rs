@@ -13,7 +13,7 @@
 use super::Node;
 use super::kinematics::{third, third_change, turn};
 use super::work::AtKnot;
-use crate::mechanism::{Joint, Relative};
+use crate::mechanism::{Joint, Relative, displaced_over};
 use crate::spatial::{Mat3, Quat, Vec3, increment, increment_scalar, left_log_jacobian, log, skew};
 
 /// Along the free rotations of a joint, a matrix in the upper left corner for each.
@@ -23,7 +23,7 @@ pub(super) struct Local {
     pub by_end: Mat3,
     pub inverse: Mat3,
     pub by_knot: Mat3,
-    /// Displacement along damped directions by both.
+    /// Displacement along damped directions by both; its rate if there is no interval.
     pub damped_by_end: Mat3,
     pub damped_by_knot: Mat3,
     pub omega: Vec3,
@@ -61,7 +61,7 @@ impl Local {
                 self.omega.x = rate;
                 self.by_end.m11 = scalar;
                 self.inverse.m11 = 1.0 / scalar;
-                self.damped_by_end.m11 = h;
+                self.damped_by_end.m11 = displaced_over(h);
             }
             3 if !j.has_dampers() => {
                 let omega = turn(j, node, relative, rates);
@@ -97,10 +97,13 @@ impl Local {
                 self.by_knot[(r, c)] = d.unit.dot(&starts);
             }
             let Some(by_log) = by_log else { continue };
-            let (ends, starts) = (
-                by_log * at_end * h,
-                by_log * (drift * h + knot - inc * knot),
-            );
+            let (ends, starts) = match h {
+                0.0 => (at_end, drift + knot.cross(&omega)),
+                _ => (
+                    by_log * at_end * h,
+                    by_log * (drift * h + knot - inc * knot),
+                ),
+            };
             for (r, d) in turns.iter().enumerate() {
                 self.damped_by_end[(r, c)] = d.unit.dot(&ends);
                 self.damped_by_knot[(r, c)] = d.unit.dot(&starts);

@@ -522,6 +522,7 @@ impl Mechanical for Minimal {
             controls: seen.u,
             reactions: if o.acts { &o.reactions } else { &[] },
             h_prev: seen.at.h_prev,
+            part: 1.0,
             h: seen.at.h,
         }
     }

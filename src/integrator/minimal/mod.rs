@@ -79,7 +79,7 @@ use super::parameter::nominal;
 use crate::contact::Layout;
 use crate::dynamics::Dims;
 use crate::mechanism::{
-    DamperShares, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
+    DamperLaw, Freedom, Joint, Law, Mechanism, ModelError, Quantity, ReactionSource,
 };
 use crate::spatial::{Pose, RotationLaw, Vec3};
 use std::ops::Range;
@@ -101,8 +101,8 @@ struct Node {
     turns: usize,
     /// First of its numbers in the state.
     place: usize,
-    /// Shares of a damper's impulses over the intervals before and after a knot that act there.
-    shares: DamperShares,
+    /// How its dampers act.
+    damper: DamperLaw,
 }
 
 impl Node {
@@ -202,7 +202,7 @@ impl Minimal {
                 slides,
                 turns: j.directions.len() - slides,
                 place,
-                shares: DamperShares::new(j.implicit),
+                damper: DamperLaw::new(j.implicit),
             };
             place = node.turn().end;
             nodes.push(node);

@@ -1,7 +1,7 @@
 //! What a parameter changes of the residual.
 
 use super::Minimal;
-use super::dampers::is_read;
+use super::derivative::{SIDES, damping};
 use super::forces::each_end;
 use super::kinematics::third;
 use super::work::{Moved, Work};
@@ -82,12 +82,10 @@ impl Minimal {
                 let n = self.node_of_joint[j];
                 let (node, k) = (&self.nodes[n], &w.knot[n]);
                 let mut moved = 0.0;
-                for (rates, share, h) in [
-                    (&w.before, node.shares.before(is_read(at)), at.h_prev),
-                    (&w.rates, node.shares.after(w.starts), at.h),
-                ] {
+                for side in SIDES {
+                    let (rates, h) = [(&w.before, -at.h_prev), (&w.rates, at.h)][side];
                     let along = self.displacements(m, node, k, rates, h);
-                    moved += share * along[i];
+                    moved += damping(node.damper, at, side).0 * along[i];
                 }
                 emit(Effect::Joint(node.first + i, moved));
             }

@@ -2,7 +2,9 @@
 
 use super::Minimal;
 
-use super::derivative::{Flow, Linear, SIDES, Six, add, damping, over, short, turned_back};
+use super::derivative::{
+    Flow, Linear, SIDES, Six, add, damping, over, pull_share, short, turned_back,
+};
 use super::forces::{to_body, to_world};
 use super::kinematics::{along, third};
 use super::local::third_by_turn;
@@ -53,7 +55,7 @@ impl Minimal {
         let (mut by_half, mut by_longer) = (0.0, [0.0; 2]);
         wide!(self.displace(w, l, half, (&mut by_half, &mut by_longer)));
         self.pull_couplings(w, &mut l.flow, half);
-        self.pull_dampers(w, l);
+        self.pull_dampers(w, l, out);
         self.pull_touching(w, l, out);
         wide!(self.pull_inwards(w, l, half, &mut by_longer, out));
         by_half -= (l.lambda.iter().zip(&w.efforts))
@@ -298,7 +300,7 @@ impl Minimal {
         }
         if k.is_damped {
             for side in SIDES {
-                let (share, h) = damping(node.shares, &l.at, side);
+                let (share, h) = damping(node.damper, &l.at, side);
                 let mut size = Vec3::zeros();
                 for (r, d) in j.directions.iter().enumerate() {
                     let by = d.damping * share * l.lambda[own.start + r];
@@ -314,6 +316,12 @@ impl Minimal {
                     *to += rho;
                 }
                 by_turn += local.damped_by_knot.tr_mul(&size);
+            }
+            if node.damper.is_implicit() {
+                let along = self.displacements(&w.model, node, k, &w.rates, l.at.h);
+                let each = l.lambda[own.clone()].iter().zip(&j.directions).zip(along);
+                let by = each.map(|((l, d), along)| l * d.damping * along).sum();
+                pull_share(node.damper, &l.at, by, out);
             }
         }
         let to = &mut out.x[self.freedoms..][own.clone()];

@@ -15,7 +15,7 @@ use super::kinematics::{along, third, turn, turned_by};
 use super::pivots::{Eliminated, eliminate, eliminate_hinge, give, invert, pivot, scale_answers};
 use super::work::{Articulated, AtKnot, Axis, Moved, Work, wide};
 use super::{Minimal, Node};
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, displaced_over};
 use crate::spatial::{Quat, Vec3, left_log_jacobian, log, skew_times, times_skew};
 
 impl Articulated {
@@ -111,9 +111,8 @@ impl Minimal {
             } else if n == 1 && node.turns == 1 && !(acts && self.touches[i]) {
                 let by = match w.knot[i].is_damped {
                     true => {
-                        w.model.joints[node.joint].directions[0].damping
-                            * node.shares.after(w.starts)
-                            * h
+                        let d = &w.model.joints[node.joint].directions[0];
+                        d.damping * node.damper.after(w.h_prev, h) * displaced_over(h)
                     }
                     false => 0.0,
                 };
@@ -226,15 +225,15 @@ impl Minimal {
 
     /// What dampers along a joint's directions add to its pivot: the derivative of their impulses by rates.
     pub(super) fn add_dampers(&self, w: &Work, i: usize, h: f64, pivot: &mut [f64]) {
-        if h == 0.0 {
-            // over no interval nothing is displaced
-            return;
-        }
         let (node, k) = (&self.nodes[i], &w.knot[i]);
         let (j, n) = (&w.model.joints[node.joint], node.count());
+        let share = node.damper.after(w.h_prev, h);
+        if share == 0.0 {
+            return;
+        }
         if node.turns < 2 {
             for (r, d) in j.directions.iter().enumerate() {
-                pivot[r * n + r] += d.damping * node.shares.after(w.starts) * h;
+                pivot[r * n + r] += d.damping * share * displaced_over(h);
             }
             return;
         }
@@ -243,7 +242,7 @@ impl Minimal {
         let by = left_log_jacobian(&log(&inc));
         let relative = Self::turned(&k.relative, spin, h);
         for (r, d) in j.directions.iter().enumerate() {
-            let scale = d.damping * node.shares.after(w.starts) * h;
+            let scale = d.damping * share * displaced_over(h);
             if r < node.slides {
                 pivot[r * n + r] += scale;
                 continue;
@@ -264,13 +263,7 @@ impl Minimal {
         }
         for (i, node) in self.nodes.iter().enumerate() {
             if w.knot[i].is_damped {
-                self.damp(
-                    w,
-                    i,
-                    h,
-                    node.shares.after(w.starts),
-                    &mut rows[node.directions()],
-                );
+                self.damp(w, i, h, &mut rows[node.directions()]);
             }
         }
         self.take_impulses(w, &mut rows);
@@ -294,13 +287,7 @@ impl Minimal {
                 rows[index] = w.axes[index].left.dot(on) - w.base[index];
             }
             if w.knot[i].is_damped {
-                self.damp(
-                    w,
-                    i,
-                    h,
-                    node.shares.after(w.starts),
-                    &mut rows[node.directions()],
-                );
+                self.damp(w, i, h, &mut rows[node.directions()]);
             }
             if let Some(near) = node.near {
                 let to = &mut w.wrenches[near];
@@ -538,12 +525,13 @@ impl Minimal {
         }
     }
 
-    /// Adds to the residual of a joint what its dampers take over an interval, `share` of it at the knot.
-    pub(super) fn damp(&self, w: &Work, i: usize, h: f64, share: f64, residual: &mut [f64]) {
-        if h == 0.0 {
+    /// Adds to the residual of a joint the impulses of its dampers by the motion after the knot.
+    pub(super) fn damp(&self, w: &Work, i: usize, h: f64, residual: &mut [f64]) {
+        let (node, k) = (&self.nodes[i], &w.knot[i]);
+        let share = node.damper.after(w.h_prev, h);
+        if share == 0.0 {
             return;
         }
-        let (node, k) = (&self.nodes[i], &w.knot[i]);
         self.damped(w, node, k, &w.rates, h, |r, damping, along| {
             residual[r] += damping * share * along;
         });
@@ -568,7 +556,7 @@ impl Minimal {
         }
     }
 
-    /// The displacement along each free direction of a joint over an interval of these rates.
+    /// The displacement along each free direction of a joint over an interval of these rates; the rate itself if `h` is 0.
     pub(super) fn displacements(
         &self,
         m: &Mechanism,
@@ -581,16 +569,23 @@ impl Minimal {
         let own = &rates[node.directions()];
         let turned = match node.turns {
             0 => Vec3::zeros(),
-            1 => j.directions[node.slides].unit * turned_by(own[node.slides], h),
+            1 => {
+                let rate = own[node.slides];
+                let along = if h == 0.0 { rate } else { turned_by(rate, h) };
+                j.directions[node.slides].unit * along
+            }
             _ => {
                 let spin = turn(j, node, &k.relative, own);
-                log(&Self::turned(&Quat::identity(), &spin, h))
+                match h {
+                    0.0 => spin,
+                    _ => log(&Self::turned(&Quat::identity(), &spin, h)),
+                }
             }
         };
         let mut out = [0.0; 6];
         for (r, d) in j.directions.iter().enumerate() {
             out[r] = if r < node.slides {
-                h * own[r]
+                displaced_over(h) * own[r]
             } else {
                 d.unit.dot(&turned)
             };

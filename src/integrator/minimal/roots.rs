@@ -279,13 +279,7 @@ impl Minimal {
                 }
             }
             if w.model.joints[node.joint].has_dampers() {
-                self.damp(
-                    w,
-                    i,
-                    h,
-                    node.shares.after(w.starts),
-                    &mut rows[node.directions()],
-                );
+                self.damp(w, i, h, &mut rows[node.directions()]);
             }
         }
     }

@@ -23,8 +23,8 @@ pub struct Work {
     /// Poses of the bodies at the knot.
     pub(super) poses: Vec<Pose>,
     pub(super) knot: Vec<AtKnot>,
-    /// Is there no interval before the knot?
-    pub(super) starts: bool,
+    /// Length of the interval before the knot, s.
+    pub(super) h_prev: f64,
     pub(super) trial: Vec<Moved>,
     /// How the bodies moved over the interval before, and their momenta then, and behind the knot.
     pub(super) past: Vec<Moved>,
@@ -217,7 +217,7 @@ impl Minimal {
             model: self.mechanism.clone(),
             parameters: self.nominal(),
             poses: vec![Pose::identity(); self.mechanism.bodies.len()],
-            starts: false,
+            h_prev: 0.0,
             knot: vec![knot; n],
             trial: vec![Moved::WORLD; n],
             past: vec![Moved::WORLD; n],
