@@ -347,7 +347,16 @@ impl Document {
                     "give controls = \"linear\" beside it, or leave initial_rates out",
                 ));
             }
-            return Ok(choice.in_parts(substeps.unwrap_or(overrides.usual_substeps)));
+            // feedback from a file acts on the rates of the steps that it was found for
+            let replays = problem
+                .policy
+                .as_ref()
+                .is_some_and(|p| p.feedback.is_some());
+            let usual = match replays {
+                true => Substeps::One,
+                false => overrides.usual_substeps,
+            };
+            return Ok(choice.in_parts(substeps.unwrap_or(usual)));
         }
         self.check_linear(problem, choice, substeps)?;
         Ok(choice)

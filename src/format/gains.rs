@@ -2,9 +2,10 @@
 
 use super::Model;
 use crate::dynamics::{Observe, QuantityId, Step, StepError};
-use crate::integrator::Mechanical;
-use crate::mechanism::Quantity;
+use crate::integrator::{Mechanical, System};
+use crate::mechanism::{Needs, Quantity};
 use crate::optimize::{Gains, Solution};
+use crate::rollout::Trajectory;
 use nalgebra::DMatrix;
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +38,24 @@ pub struct Feedback {
     pub coordinates: Vec<Named>,
     /// What `state` holds.
     pub states: Vec<Named>,
+    /// Share of the time step, at its end, over which rates are taken: below 1 if the plan's steps are made in parts, 0 if their number
+    /// varies.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub part: f64,
     /// One a step.
     pub knots: Vec<FeedbackKnot>,
+}
+
+impl Feedback {
+    /// Files that do not have the part say it in their law.
+    pub(super) fn with_part(mut self) -> Self {
+        let said = self.law.split_once(PART);
+        let said = said.and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+        if let (Some(said), true) = (said, is_whole(&self.part)) {
+            self.part = said;
+        }
+        self
+    }
 }
 
 /// Feedback at a knot.
@@ -59,6 +76,21 @@ pub struct FeedbackKnot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tangent_before: Option<Vec<Vec<f64>>>,
 }
+
+fn whole() -> f64 {
+    1.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_whole(part: &f64) -> bool {
+    *part == 1.0
+}
+
+/// What the law says of steps made in parts, before the share of the last one.
+const PART: &str = "; h is the last ";
+
+/// Instead of the share that is the last part of steps.
+pub(super) const VARIES: f64 = 0.0;
 
 const LAW: &str = "u = controls + gains d; d = (a, (a - b)/h): changes a of the joint coordinates from the trajectory to what is seen, b at the knot before, h s earlier; at the first knot d = (a, change of the rates)";
 const LOOPS: &str = "; changes of the joint coordinates are tangent a and tangent_before b";
@@ -87,6 +119,7 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
     let ids = m.tree_ids();
     let of = |make: fn(usize, usize) -> Quantity| ids.iter().map(move |&(j, i)| make(j, i));
     let coordinates = of(|joint, direction| Quantity::Coordinate { joint, direction });
+    let part = part(&system, t)?;
     let rates = of(|joint, direction| Quantity::IntervalRate { joint, direction });
     let named = |(name, unit): (String, String)| Named { name, unit };
     let controls: Vec<Named> = system.controls().into_iter().map(named).collect();
@@ -141,18 +174,47 @@ pub fn feedback(model: &Model, solution: &Solution) -> Result<Option<Feedback>, 
         at = t.knot_after(&at);
     }
     let law = [LAW, if loops { LOOPS } else { "" }];
-    let sub_interval = match system.last_share() {
-        1.0 => String::new(),
-        0.0 => "; steps are split at impacts, and all knots are as the first".into(),
-        share => format!("; h is the last {share} of the time step"),
+    let sub_interval = match (system.last_share(), part) {
+        (0.0, _) => "; steps are split at impacts, and all knots are as the first".into(),
+        (_, VARIES) => "; h is the last part of each step, whose number of parts varies".into(),
+        (_, 1.0) => String::new(),
+        (_, part) => format!("{PART}{part} of the time step"),
     };
     Ok(Some(Feedback {
         law: law.concat() + if remembers || before > 0 { MEMORY } else { "" } + &sub_interval,
         controls,
         coordinates: columns,
         states,
+        part,
         knots,
     }))
+}
+
+/// The rate that gains act on which are of steps with such a last part.
+pub(super) fn rate_seen((joint, direction): (usize, usize), part: f64) -> Quantity {
+    match part {
+        VARIES => Quantity::IntervalRate { joint, direction },
+        share => Quantity::LastRate {
+            joint,
+            direction,
+            share,
+        },
+    }
+}
+
+/// Share of the time step that the last part of all steps is; [`VARIES`] if they have different numbers of parts.
+fn part(system: &System, t: &Trajectory) -> Result<f64, StepError> {
+    let (mut w, mut at, mut common) = (system.work(), t.knot(0), None);
+    for _ in 1..t.steps() {
+        at = t.knot_after(&at);
+        let seen = t.knot_point(&at);
+        system.evaluate_knot(&seen, Needs::default(), &mut w)?;
+        let own = system.knot_data(&seen, &w).part;
+        if *common.get_or_insert(own) != own {
+            return Ok(VARIES);
+        }
+    }
+    Ok(common.unwrap_or(1.0))
 }
 
 /// Gains by the previous control of the state, from `place` on, with those by the one that rates of controls refer to, which is the

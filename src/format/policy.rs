@@ -1,7 +1,7 @@
 //! Policies: from the names of a file to what computes controls.
 
 use super::describe_policy::{LoopSpec, NetworkSpec, NumberSpec, PolicySpec, ReferenceSpec};
-use super::gains::Feedback;
+use super::gains::{self, Feedback};
 use super::grid::{Grid, Played};
 use super::quantity::{Named, Quantities};
 use super::signal;
@@ -157,8 +157,16 @@ impl Quantities<'_> {
             for &(joint, direction) in &ids {
                 out.push(self.index(Named::Output(Quantity::Coordinate { joint, direction })));
             }
-            for &(joint, direction) in &ids {
-                out.push(self.index(Named::Output(Quantity::IntervalRate { joint, direction })));
+            // what cannot be read is reported where the gains are taken
+            let file = spec.feedback.as_deref();
+            let found = file.and_then(|file| read_feedback(self.source, file).ok());
+            let part = match self.controls {
+                Controls::Held => found.map_or(1.0, |found| found.part),
+                // steps are not made in parts
+                Controls::Linear => gains::VARIES,
+            };
+            for &id in &ids {
+                out.push(self.index(Named::Output(gains::rate_seen(id, part))));
             }
             if self.controls == Controls::Held {
                 for i in 0..self.mechanism.actuators.len() {
@@ -177,6 +185,15 @@ impl Quantities<'_> {
             Controls::Linear => Quantity::IntervalRate { joint, direction },
         }
     }
+}
+
+/// Reads a file of feedback, named relative to that of the problem.
+fn read_feedback(source: &Source, file: &str) -> Result<Feedback, String> {
+    let path = source.path().parent().unwrap_or(Path::new("")).join(file);
+    let read = std::fs::read_to_string(&path).map_err(|e| e.to_string());
+    let found = read.and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()));
+    let found = found.map(Feedback::with_part);
+    found.map_err(|e| format!("cannot read `{}`: {e}", path.display()))
 }
 
 /// A policy with the bounds of its parameters.
@@ -504,22 +521,13 @@ impl Builder<'_> {
                 "in Rust, `Solution::feedback` serves any mechanism",
             ));
         }
-        let path = self
-            .source
-            .path()
-            .parent()
-            .unwrap_or(Path::new(""))
-            .join(file);
-        let read = std::fs::read_to_string(&path).map_err(|e| e.to_string());
-        let found: Feedback = read
-            .and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()))
-            .map_err(|e| {
-                let help = format!(
-                    "give the path of a gains.json that `solve --method {}` wrote, relative to this file",
-                    Method::ALL[0].name()
-                );
-                err(format!("cannot read `{}`: {e}", path.display()), &help)
-            })?;
+        let found = read_feedback(self.source, file).map_err(|message| {
+            let help = format!(
+                "give the path of a gains.json that `solve --method {}` wrote, relative to this file",
+                Method::ALL[0].name()
+            );
+            err(message, &help)
+        })?;
         let rows = found.knots.iter().flat_map(|k| &k.gains);
         let fits = rows.clone().all(|row| row.len() == ids.len());
         let states: Vec<&str> = found.states.iter().map(|s| s.name.as_str()).collect();

@@ -237,7 +237,11 @@ macro_rules! mechanics_within {
         }
 
         fn knot_data<'a>(&'a self, seen: &KnotPoint<'a>, w: &'a Self::Work) -> KnotData<'a> {
-            self.inner.knot_data(&self.first(seen), &w.own)
+            let inner = self.inner.knot_data(&self.first(seen), &w.own);
+            KnotData {
+                part: inner.part * self.part_of(seen.x),
+                ..inner
+            }
         }
 
         fn adjoint<'a>(&self, w: &'a mut Self::Work) -> &'a mut Adjoint {

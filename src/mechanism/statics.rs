@@ -103,6 +103,7 @@ impl Mechanism {
             controls: &[],
             reactions: &[],
             h_prev: 0.0,
+            part: 1.0,
             h: 0.0,
         };
         Quantity::PotentialEnergy.pull(&at, 1.0, &mut gradient);

@@ -626,3 +626,48 @@ fn solve_leaves_out_states_that_lead_nowhere() {
     assert!(one.contains("the body turns too fast"), "{one}");
     assert_eq!(remarks(1.0), serde_json::json!([]));
 }
+
+/// A pendulum that is lifted and comes to rest, with `[policy]` or decided controls.
+fn lifted(policy: &str) -> String {
+    format!(
+        "time_step = 0.05\nhorizon = 1.0\n[mechanism.bodies.arm]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, 0.6] }}\n\
+         [mechanism.joints.s]\nkind = \"revolute\"\nchild = \"arm\"\naxis = [0.0, 1.0, 0.0]\n\
+         child_anchor = [0.0, 0.0, 0.3]\ndamping = 0.05\n[mechanism.actuators.u]\njoint = \"s\"\n\
+         [initial]\ns = 0.1\n{policy}[[costs]]\nquantity = {{ control = \"u\" }}\nweight = 0.01\n\
+         [[constraints]]\nquantity = {{ joint = \"s\" }}\nequals = 2.0\n\
+         [[constraints]]\nquantity = {{ joint_rate = \"s\" }}\nequals = 0.0\n"
+    )
+}
+
+/// Gains act on the rate over the part of a step that the plan has, in however many parts the steps are made.
+#[test]
+fn feedback_brings_plans_back_in_substeps() {
+    let folder = Folder::new("solve_feedback");
+    folder.write("plan.toml", &lifted(""));
+    for (planned, made) in [("1", ["1", "2", "4", "8"]), ("2", ["2", "1", "4", "8"])] {
+        let solved = ["solve", "plan.toml", "--substeps", planned];
+        folder.run(&solved).ended(0);
+        let end = |policy: &str, substeps: &str| {
+            folder.write("replay.toml", &lifted(policy));
+            let v = folder.json(&["simulate", "replay.toml", "--json", "--substeps", substeps]);
+            let joint = &v["final"]["joints"]["s"];
+            let [angle, rate] = ["coordinates", "rates"].map(|of| super::numbers(&joint[of])[0]);
+            (angle - 2.0).abs().max(rate.abs())
+        };
+        // files without the part say it in their law
+        let gains = folder.text("out/plan/gains.json");
+        assert_eq!(gains.contains("\"part\":0.5,"), planned == "2");
+        folder.write("out/plan/gains.json", &gains.replace("\"part\":0.5,", ""));
+        let open = "[guess]\ncontrols = \"out/plan/trajectory.csv\"\n";
+        let closed = "[policy]\nfeedback = \"out/plan/gains.json\"\n";
+        for substeps in made {
+            let [open, closed] = [open, closed].map(|policy| end(policy, substeps));
+            let what = format!("in {planned}, then in {substeps}: {open:.1e}, {closed:.1e}");
+            if substeps == planned {
+                assert!(open < 1e-6 && closed < 1e-6, "{what}");
+            } else {
+                assert!(open > 1e-4 && closed < 0.7 * open, "{what}");
+            }
+        }
+    }
+}

@@ -17,6 +17,11 @@ impl<S: Strikes> Aligned<S> {
     fn whole(&self, x: Vec<f64>) -> Vec<f64> {
         x
     }
+
+    /// All knots are as the first.
+    fn part_of(&self, _: &[f64]) -> f64 {
+        1.0
+    }
 }
 
 impl<S: Strikes> Mechanical for Aligned<S> {

@@ -17,6 +17,11 @@ impl<S: Mechanical> Composed<S> {
     fn whole(&self, x: Vec<f64>) -> Vec<f64> {
         x
     }
+
+    /// Share of a step that its last part is.
+    fn part_of(&self, _: &[f64]) -> f64 {
+        self.shares[self.shares.len() - 1]
+    }
 }
 
 impl<S: Mechanical> Mechanical for Composed<S> {

@@ -18,6 +18,11 @@ impl<S: Mechanical> Divided<S> {
         x.push(1.0);
         x
     }
+
+    /// Share of the step before the knot that its last part was.
+    fn part_of(&self, x: &[f64]) -> f64 {
+        self.split(x).1
+    }
 }
 
 impl<S: Mechanical> Mechanical for Divided<S> {

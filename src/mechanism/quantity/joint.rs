@@ -93,8 +93,28 @@ fn sliding_rate(k: &KnotData, joint: usize, direction: usize, e: &Vec3, motion: 
     j.rate_by_child_anchor(&j.directions[direction].unit, e, ends, spin)
 }
 
-/// Displacement over the interval before the knot, by its length; at the start the rate of the start's velocities.
-pub(super) fn interval_rate(k: &KnotData, joint: usize, direction: usize) -> f64 {
+/// Displacement over the last `share` of the interval before the knot, by its length; at the start the rate of the start's velocities.
+///
+/// Of a step made in parts only the last one, of the share `p`, is known. With its rate `r` and the rate `v` at the knot it is to second
+/// order `v - (v - r) share/p`.
+pub(super) fn interval_rate(k: &KnotData, (joint, direction): CoordinateId, share: f64) -> f64 {
+    let (last, by_last) = (part_rate(k, joint, direction), by_last(k, share));
+    if by_last == 1.0 {
+        return last;
+    }
+    let here = rate(k, joint, direction);
+    here - (here - last) * by_last
+}
+
+/// How an interval rate changes with that of the last part; the rest is the rate's at the knot.
+fn by_last(k: &KnotData, share: f64) -> f64 {
+    match k.past {
+        Past::Start(_) => 1.0,
+        Past::Poses(_) => share / k.part,
+    }
+}
+
+fn part_rate(k: &KnotData, joint: usize, direction: usize) -> f64 {
     let j = &k.mechanism.joints[joint];
     match k.past {
         Past::Start(motion) => rate_of(k, joint, direction, motion),
@@ -109,9 +129,15 @@ pub(super) fn interval_rate(k: &KnotData, joint: usize, direction: usize) -> f64
 pub(super) fn pull_interval_rate(
     k: &KnotData,
     (joint, direction): CoordinateId,
+    share: f64,
     g: f64,
     out: &mut Adjoint,
 ) {
+    let by_last = by_last(k, share);
+    if by_last != 1.0 {
+        pull_rate(k, (joint, direction), g * (1.0 - by_last), out);
+    }
+    let g = g * by_last;
     let j = &k.mechanism.joints[joint];
     let (a, b, rel) = k.ends(j);
     match k.past {
@@ -133,7 +159,21 @@ pub(super) fn pull_interval_rate(
     }
 }
 
-pub(super) fn interval_rate_by(k: &KnotData, joint: usize, direction: usize, field: Field) -> f64 {
+pub(super) fn interval_rate_by(
+    k: &KnotData,
+    (joint, direction): CoordinateId,
+    share: f64,
+    field: Field,
+) -> f64 {
+    let by_last = by_last(k, share);
+    let here = match by_last {
+        1.0 => 0.0,
+        _ => rate_by(k, joint, direction, field),
+    };
+    here + by_last * (part_rate_by(k, joint, direction, field) - here)
+}
+
+fn part_rate_by(k: &KnotData, joint: usize, direction: usize, field: Field) -> f64 {
     let Some(e) = sliding(k, joint, direction, field) else {
         return 0.0;
     };

@@ -40,12 +40,22 @@ pub enum Quantity {
         direction: usize,
     },
     /// Its increment over the interval before the knot, by the interval: what a sampled controller sees. No control
-    /// enters.
+    /// enters. Of a step made in parts the interval is that of the last part.
     IntervalRate {
         /// Index of the joint.
         joint: usize,
         /// Free direction of the joint.
         direction: usize,
+    },
+    /// Its increment over the last `share` of the step before the knot, by the length of that. If it is not that of the last part, it is
+    /// known to second order in smooth motion alone.
+    LastRate {
+        /// Index of the joint.
+        joint: usize,
+        /// Free direction of the joint.
+        direction: usize,
+        /// Above 0, up to 1.
+        share: f64,
     },
     /// A control.
     Control(usize),
@@ -223,8 +233,11 @@ pub struct KnotData<'a> {
     /// Impulses of the step from the knot, N s or N m s, in the order of [`Mechanism::reactions`]; empty where no step
     /// follows.
     pub reactions: &'a [f64],
-    /// Length of the interval before the knot, s; 0 at the start.
+    /// Length of the interval before the knot, s; 0 at the start. In a step made in parts it is that of the last part, as `past` and
+    /// `before` are.
     pub h_prev: f64,
+    /// Share of the step before the knot that this part is; 1 if it has no parts.
+    pub part: f64,
     /// Length of the interval after it, s; 0 at the end.
     pub h: f64,
 }
@@ -397,6 +410,7 @@ impl Quantity {
         let velocities = matches!(
             self,
             Self::Rate { .. }
+                | Self::LastRate { .. }
                 | Self::Velocity { .. }
                 | Self::AngularVelocity { .. }
                 | Self::CenterOfMassVelocity(_)
@@ -420,7 +434,7 @@ impl Quantity {
         );
         Needs {
             velocities,
-            past: matches!(self, Self::IntervalRate { .. }),
+            past: matches!(self, Self::IntervalRate { .. } | Self::LastRate { .. }),
             reactions,
         }
     }
@@ -448,7 +462,14 @@ impl Quantity {
         match *self {
             Self::Coordinate { joint, direction } => k.coordinate(joint, direction),
             Self::Rate { joint, direction } => joint::rate(k, joint, direction),
-            Self::IntervalRate { joint, direction } => joint::interval_rate(k, joint, direction),
+            Self::IntervalRate { joint, direction } => {
+                joint::interval_rate(k, (joint, direction), k.part)
+            }
+            Self::LastRate {
+                joint,
+                direction,
+                share,
+            } => joint::interval_rate(k, (joint, direction), share),
             Self::Control(i) => k.controls[i],
             // systems that hold their controls read it from their state
             Self::PreviousControl(_) => 0.0,
@@ -496,8 +517,13 @@ impl Quantity {
             }
             Self::Rate { joint, direction } => joint::pull_rate(k, (joint, direction), g, out),
             Self::IntervalRate { joint, direction } => {
-                joint::pull_interval_rate(k, (joint, direction), g, out);
+                joint::pull_interval_rate(k, (joint, direction), k.part, g, out);
             }
+            Self::LastRate {
+                joint,
+                direction,
+                share,
+            } => joint::pull_interval_rate(k, (joint, direction), share, g, out),
             Self::Control(i) => out.controls[i] += g,
             Self::PreviousControl(_) => {}
             Self::Position { body, point, axis } => {
@@ -557,8 +583,13 @@ impl Quantity {
             }
             Self::Rate { joint, direction } => joint::rate_by(k, joint, direction, field),
             Self::IntervalRate { joint, direction } => {
-                joint::interval_rate_by(k, joint, direction, field)
+                joint::interval_rate_by(k, (joint, direction), k.part, field)
             }
+            Self::LastRate {
+                joint,
+                direction,
+                share,
+            } => joint::interval_rate_by(k, (joint, direction), share, field),
             Self::CenterOfMass(axis) => whole::center_of_mass_by(k, &axis, field),
             Self::CenterOfMassVelocity(axis) => whole::drift_by(k, &axis, field),
             Self::LinearMomentum(axis) => whole::linear_momentum_by(k, &axis, field),

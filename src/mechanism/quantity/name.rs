@@ -23,7 +23,10 @@ impl Quantity {
                 let name = format!("{} rate", coordinate(joint, direction));
                 return (name, format!("{}/s", unit(joint, direction)));
             }
-            Self::IntervalRate { joint, direction } => {
+            Self::IntervalRate { joint, direction }
+            | Self::LastRate {
+                joint, direction, ..
+            } => {
                 let name = format!("{} interval rate", coordinate(joint, direction));
                 return (name, format!("{}/s", unit(joint, direction)));
             }

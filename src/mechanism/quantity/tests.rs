@@ -22,6 +22,7 @@ struct Situation {
     controls: Vec<f64>,
     reactions: Vec<f64>,
     h_prev: f64,
+    part: f64,
     h: f64,
 }
 
@@ -38,6 +39,7 @@ impl Situation {
             controls: s.vector(m.actuators.len(), 1.0),
             reactions: s.vector(m.reaction_count(), 1.0),
             h_prev: if start { 0.0 } else { 0.03 },
+            part: 0.4,
             h: 0.02,
         }
     }
@@ -65,6 +67,7 @@ impl Situation {
             controls: &self.controls,
             reactions: &self.reactions,
             h_prev: self.h_prev,
+            part: self.part,
             h: self.h,
         })
     }
@@ -120,6 +123,11 @@ fn all(m: &Mechanism) -> Vec<Quantity> {
             Quantity::Coordinate { joint, direction },
             Quantity::Rate { joint, direction },
             Quantity::IntervalRate { joint, direction },
+            Quantity::LastRate {
+                joint,
+                direction,
+                share: 0.3,
+            },
             Quantity::LimitForce { joint, direction },
             Quantity::JointFriction { joint, direction },
             Quantity::SpringForce(ForceOf::Coordinate((joint, direction))),
