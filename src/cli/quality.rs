@@ -109,10 +109,17 @@ impl Quality {
                 )
             }
         };
+        let Halves { moved, further } = match is_adaptive(model, t) {
+            true => Halves {
+                moved: Err("makes fewer substeps, and shows nothing of the time step; give their number, substeps = N".into()),
+                further: None,
+            },
+            false => halves,
+        };
         let mut out = Self {
             balance,
-            moved: halves.moved,
-            further: halves.further,
+            moved,
+            further,
             motion: longest,
             time_step: t.intervals.iter().fold(0.0, |m, h| h.max(m)),
             duration: t.intervals.iter().sum(),
@@ -310,6 +317,12 @@ fn motion(model: &Model, t: &Trajectory) -> f64 {
     }
     let sizes = bodies.iter().map(|b| REST * b.radius_of_gyration());
     paths.into_iter().chain(sizes).fold(0.0, f64::max)
+}
+
+/// Are steps made in parts whose length does not follow the time step?
+fn is_adaptive(model: &Model, t: &Trajectory) -> bool {
+    let parts = |k| model.system.parts_after(t.unknowns(k));
+    model.system.choice().substeps() == Substeps::Auto && (0..t.steps()).any(|k| parts(k) > 1)
 }
 
 /// How far the end moves at half of the time step, and where it moves far, how far it moves on at a quarter.

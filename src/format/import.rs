@@ -177,6 +177,9 @@ pub struct JointChange {
     /// N s/m or N m s/rad
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damping: Option<PerDirection>,
+    /// For stiff dampers; see [`JointSpec::implicit`](crate::mechanism::JointSpec::implicit).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implicit: Option<bool>,
     /// N or N m
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub friction: Option<PerDirection>,

@@ -133,8 +133,8 @@ pub struct JointSpec {
     /// Ratio of rates after and before a limit is hit, 0 to 1; zero by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restitution: Option<PerDirection>,
-    /// All of the damper's impulse over an interval acts at its start, where the step solves for it: first order, for
-    /// very stiff dampers. The default gives half of it to each end and is second order.
+    /// The damper acts at a knot as a force against the rate after it, for which the step solves: first order, for very stiff dampers.
+    /// The default gives half of its impulse over an interval to each end and is second order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub implicit: bool,
     /// Closes a loop: its coordinates follow from those of the other joints. By default the joints that the file lists first
@@ -350,12 +350,13 @@ impl JointSpec {
         let axis = match self.axis {
             Some(a) => Vec3::from(a)
                 .try_normalize(1e-9)
-                .filter(|a| a.amax().is_finite())
+                // a component that is infinite leaves NaN, which no maximum shows
+                .filter(|a| a.iter().all(|v| v.is_finite()))
                 .ok_or_else(|| {
                     err(
                         "axis",
                         format!("axis of joint `{name}` has no direction: {a:?}"),
-                        "give a vector of non-zero length in the parent's frame".into(),
+                        "give a finite vector of non-zero length in the parent's frame".into(),
                     )
                 })?,
             None if self.kind.has_axis() => {

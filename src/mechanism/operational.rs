@@ -12,9 +12,10 @@
 //!
 //! `W = J M^-1 J'` of a body, with `W = 0` of the world. Cost is linear in the number of bodies. Joints that close loops are left out.
 
-use super::{Mat6, Mechanism};
+use super::wrench::add_wrench;
+use super::{Mat6, Mechanism, Spring};
 use crate::spatial::{Mat3, Pose, Vec3, skew};
-use nalgebra::Matrix6xX;
+use nalgebra::{DVector, Matrix6xX};
 
 /// Inertia of a body about the origin of the spatial vectors.
 fn inertia_about(origin: &Vec3, pose: &Pose, mass: f64, inertia: &Mat3) -> Mat6 {
@@ -31,6 +32,10 @@ fn inertia_about(origin: &Vec3, pose: &Pose, mass: f64, inertia: &Mat3) -> Mat6 
     );
     out
 }
+
+/// Coordinates up to which a dense mass matrix is used for dampers between points: its factorization is cubic. Dampers of larger
+/// mechanisms are not judged.
+const MOST_DENSE: usize = 120;
 
 impl Mechanism {
     /// Diagonal of `M^-1` of the directions of every joint at a configuration, 1/kg or 1/(kg m^2): the rate along a coordinate by a
@@ -91,27 +96,45 @@ impl Mechanism {
         is_regular.then_some(out)
     }
 
-    /// The joint of the tree whose damper, if not implicit, slows its coordinate fastest, and how fast if all bodies move, 1/s: its damping
-    /// times the compliance `c` of the coordinate. In a step of length `h` such a damper multiplies a rate by `(2 - h d c)/(2 + h d c)`. None
-    /// if there is no such damper.
-    pub fn stiffest_explicit_damper(&self, poses: &[Pose]) -> Option<(usize, f64)> {
-        let is_damped = |index: &usize| {
-            let j = &self.joints[*index];
-            !j.implicit && j.directions.iter().any(|d| d.damping > 0.0)
-        };
-        let damped: Vec<usize> = (0..self.joints.len()).filter(is_damped).collect();
-        if damped.is_empty() {
-            return None;
+    /// The damper, if not implicit, that slows its displacement fastest, by its joint of the tree (`Ok`) or its spring (`Err`), and how fast if
+    /// all bodies move, 1/s: its damping times the compliance `c` of the displacement. In a step of length `h` such a damper multiplies a rate
+    /// by `(2 - h d c)/(2 + h d c)`. Loops and gears are left out, which hold back more. None if there is no damper, or none that comes to
+    /// `least` if its two bodies moved alone.
+    pub fn stiffest_explicit_damper(
+        &self,
+        poses: &[Pose],
+        least: f64,
+    ) -> Option<(Result<usize, usize>, f64)> {
+        let joints = self.joints.iter().enumerate();
+        let joints =
+            joints.filter(|(_, j)| !j.implicit && j.directions.iter().any(|d| d.damping > 0.0));
+        let mut all = vec![];
+        if joints.clone().next().is_some()
+            && let Some(compliances) = self.coordinate_compliances(poses)
+        {
+            for (index, j) in joints {
+                let own = j.directions.iter().zip(&compliances[index]);
+                all.extend(own.map(|(d, c)| (Ok(index), d.damping * c)));
+            }
         }
-        let compliances = self.coordinate_compliances(poses)?;
-        let each = damped.into_iter().flat_map(|index| {
-            let own = self.joints[index]
-                .directions
-                .iter()
-                .zip(&compliances[index]);
-            own.map(move |(d, c)| (index, d.damping * c))
+        let springs = self.springs.iter().enumerate();
+        let row = |s: &Spring| s.length_row(self.pose(poses, s.parent), &poses[s.child]);
+        let springs = springs.filter(|(_, s)| {
+            let alone = s.damping * self.gives((s.parent, s.child), &row(s));
+            !s.implicit && alone > least
         });
-        each.max_by(|a, b| a.1.total_cmp(&b.1))
+        if springs.clone().next().is_some() && self.tree.coordinates <= MOST_DENSE {
+            let basis = self.tree_basis(poses);
+            let mass = self.mass_matrix(&basis).cholesky()?;
+            for (index, s) in springs {
+                let row = row(s);
+                let mut wrench = vec![0.0; basis.nrows()];
+                add_wrench(&mut wrench, s.parent, s.child, &row, 1.0);
+                let along = basis.tr_mul(&DVector::from_vec(wrench));
+                all.push((Err(index), s.damping * along.dot(&mass.solve(&along))));
+            }
+        }
+        all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
@@ -155,10 +178,10 @@ mod tests {
                 .body("rod", rod)
                 .joint("hinge", joint);
             let m = m.build().expect("valid");
-            m.stiffest_explicit_damper(&m.forward(&[0.3]))
+            m.stiffest_explicit_damper(&m.forward(&[0.3]), 0.0)
         };
         let (joint, rate) = hinge(40.0, false).expect("a damper");
-        assert_eq!(joint, 0);
+        assert_eq!(joint, Ok(0));
         assert!((rate - 60.0).abs() < 1e-10, "{rate}");
         assert_eq!(hinge(40.0, true), None);
         assert_eq!(hinge(0.0, false), None);

@@ -44,7 +44,7 @@ fn stiff_dampers_that_are_explicit_are_warned_of() {
         (10, false, true, false),
         (1000, false, true, true),
         (1000, true, true, false),
-        (1000, false, false, false),
+        (1000, false, false, true),
     ] {
         let limits = if stop { "limits = [-1.5, 1.5]" } else { "" };
         folder.write(
@@ -61,6 +61,22 @@ fn stiff_dampers_that_are_explicit_are_warned_of() {
         let words = "the damper of joint `hinge` is too stiff for its steps: h d/m = 15.0";
         assert_eq!(run.err.contains(words), warned, "{}", run.err);
         assert_eq!(run.err.contains("implicit = true"), warned, "{}", run.err);
+    }
+    // of a line between free bodies, m = 0.5 kg
+    for (damping, implicit, warned) in [(500, false, true), (500, true, false), (50, false, false)]
+    {
+        folder.write(
+            "line.toml",
+            &format!(
+                "time_step = 0.01\nhorizon = 0.2\n[mechanism]\n[mechanism.bodies.a]\nmass = 1.0\nshape = {{ sphere = 0.1 }}\n\
+                 free = true\n[mechanism.bodies.b]\nmass = 1.0\nshape = {{ sphere = 0.1 }}\nfree = true\n\
+                 [mechanism.springs.line]\nparent = \"a\"\nchild = \"b\"\ndamping = {damping}\nimplicit = {implicit}\n\
+                 [initial]\nb = {{ position = [1.0, 0.0, 0.0], velocity = [0.1, 0.0, 0.0] }}\n"
+            ),
+        );
+        let run = folder.run(&["simulate", "line.toml"]);
+        let words = "the damper of spring `line` is too stiff for its steps: h d/m = 10.0";
+        assert_eq!(run.err.contains(words), warned, "{}", run.err);
     }
 }
 

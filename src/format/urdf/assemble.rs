@@ -448,6 +448,7 @@ impl<'a> Assembly<'a> {
             if change.limits.is_some() {
                 j.limits.clone_from(&change.limits);
             }
+            j.implicit = change.implicit.unwrap_or(j.implicit);
         }
         // of links that the world holds
         let held: Vec<String> = self.builder.terrain.keys().cloned().collect();
