@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `a` and `b` the velocities of these intervals, as far as the joints allow them at the knot, `G-` and `G+` the impulses of forces
-//! over half of either interval, `D` those of dampers and `J` those of what touches. The kinetic energy changes by the product of
-//! each with `(a + b)/2`. A force over an interval works along its displacement instead, `G- . a + G+ . b`: to second order whatever
+//! over half of either interval, `D` those of dampers and of friction in joints, and `J` those of what touches. The kinetic energy changes
+//! by the product of each with `(a + b)/2`. A force over an interval works along its displacement instead, `G- . a + G+ . b`: to second order whatever
 //! happens at the knot, and as potential energies change. So that the sum is exact where something strikes, what touches has the
 //! rest
 //!
@@ -18,10 +18,11 @@
 //!
 //! `T` is the error of the motion: half of an impulse acts at either end of an interval, between the velocity at the knot and that
 //! of the interval, so that the energy read at a knot has `T-/2` too much. `F` are the impulses of forces and of dampers over half of an
-//! interval, and `N` those together with implicit dampers, which act at the knot: a spring that a strong damper holds back does not throw
-//! what is light. `y` is the change of the velocities by `N` if what is loaded over its interval lets nothing move: a light foot that is
-//! pushed against the ground stays where it is, however far its push would throw it in half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start:
-//! constant forces do exactly their work, whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
+//! interval, and `N` those together with implicit dampers and friction in joints, which act at the knot: a spring that a strong damper
+//! holds back does not throw what is light. `y` is the change of the velocities by `N` if what is loaded over its interval lets nothing
+//! move: a light foot that is pushed against the ground stays where it is, however far its push would throw it in half a step. The energy
+//! error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start: constant forces do exactly their work,
+//! whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
 //! With the rows `C` of what is loaded, the normals, and the tangents of what friction holds,
 //!
 //! ```text
@@ -94,8 +95,9 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, impulses until the velocities that are read of what touches, of dampers, and of implicit ones alone; unless it
-    /// is the last knot, momenta after it, and the same impulses of the whole knot; then unit impulses along what is loaded.
+    /// Momenta before the knot, impulses until the velocities that are read of what touches, of dampers with friction in joints, and of the
+    /// latter with implicit dampers; unless it is the last knot, momenta after it, and the same impulses of the whole knot; then unit
+    /// impulses along what is loaded.
     pub rows: Vec<Vec<f64>>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
@@ -159,7 +161,7 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
 
 /// What forces over an interval do at the knot.
 struct Push {
-    /// Changes of velocities: by forces and dampers, by dampers, by implicit dampers, and by forces.
+    /// Changes of velocities: by all, by dampers with friction in joints, by the latter with implicit dampers, and by forces.
     net: Vec<f64>,
     dampers: Vec<f64>,
     implicit: Vec<f64>,
@@ -171,8 +173,8 @@ struct Push {
 }
 
 impl Push {
-    /// Of changes of velocities over the interval before the knot, 0, or after it, 1, `g`, and of these those by dampers, and by implicit
-    /// ones. `moved` are the changes by unit impulses along what is loaded.
+    /// Of changes of velocities over the interval before the knot, 0, or after it, 1, `g`, and of these those by dampers with friction in
+    /// joints, and by the latter with implicit dampers. `moved` are the changes by unit impulses along what is loaded.
     fn new(
         m: &Mechanism,
         [net, dampers, implicit]: [Vec<f64>; 3],
@@ -337,7 +339,11 @@ impl Layout {
         for (k, impulses) in impulses.iter().enumerate().take(ends) {
             let each = memory.elements.iter().zip(&self.slots).zip(impulses);
             for ((e, slot), own) in each {
-                e.add_impulses(slot, *own, 1.0, &mut rows[AFTER * k + 1]);
+                // friction in joints acts at the knot as implicit dampers do
+                let own_rows: &[usize] = if slot.is_friction() { &[2, 3] } else { &[1] };
+                for row in own_rows {
+                    e.add_impulses(slot, *own, 1.0, &mut rows[AFTER * k + row]);
+                }
             }
         }
         if let Some([momentum, touch]) = rows[AFTER..].first_chunk_mut() {
@@ -375,7 +381,7 @@ impl Layout {
         let mut all = vec![];
         let each = memory.elements.iter().zip(&self.slots);
         for ((e, slot), (own, before)) in each.zip(impulses.iter().zip(before)) {
-            // friction of joints is a bounded force
+            // friction in joints is a bounded force
             let after = match own {
                 _ if slot.is_friction() || own[0] <= LOADED => 0,
                 [g, t, s] if t.hypot(*s) < HOLDS * e.law.mu * g => 3,

@@ -17,6 +17,12 @@ use crate::spatial::{Mat3, Pose, Vec3};
 /// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
 /// are scaled, where the largest eigenvalues are close to each other.
 const ITERATIONS: usize = 30;
+/// Iterations until which a rate that stays the same may still be that of a slower mode: what little the first vector has of the fastest
+/// one has then grown.
+const FIRST_ITERATIONS: usize = 6;
+/// Change of the rate in an iteration below which it is found: it only grows if forces have a potential, and what is then left is far below
+/// a tenth.
+const SETTLED: f64 = 1e-4;
 
 /// Parts of a vector that spread evenly, -1/2 to 1/2: multiples of the golden ratio.
 fn spread(i: usize) -> f64 {
@@ -191,8 +197,8 @@ impl Turning {
             }
         }
         let along = |m: &Mechanism, v: &[f64]| (0..n).map(|b| energy(m, v, b)).sum::<f64>();
-        let mut found = None;
-        for _ in 0..ITERATIONS {
+        let mut found: Option<Swing> = None;
+        for iteration in 0..ITERATIONS {
             self.turn();
             solve(w, &self.wrench, &mut self.velocity);
             let (m, _) = of(w);
@@ -208,12 +214,17 @@ impl Turning {
             }
             let rate = ((after / before).sqrt() / h).sqrt();
             let (body, _) = most((0..n).map(|b| energy(m, &self.velocity, b)));
-            found = Some(Swing {
+            let last = found.replace(Swing {
                 rate,
                 bound: rate,
                 body,
                 ..Swing::default()
             });
+            if iteration >= FIRST_ITERATIONS
+                && last.is_some_and(|last| (rate - last.rate).abs() < SETTLED * rate)
+            {
+                break;
+            }
             let scale = 1.0 / after.sqrt();
             for (d, v) in self.displacement.iter_mut().zip(&self.velocity) {
                 *d = scale * v;

@@ -690,6 +690,38 @@ fn implicit_dampers_show_the_rates_of_the_motion() {
     }
 }
 
+/// A stiff spring that an implicit damper holds back has an energy error of first order; friction in its joint adds none.
+#[test]
+fn friction_beside_implicit_dampers_adds_no_energy_error() {
+    let folder = Folder::new("energy_friction");
+    for (i, (kind, start)) in [
+        ("\"revolute\"\naxis = [0, 0, 1]", "0.3"),
+        ("\"revolute\"\naxis = [0, 0, 1]", "{ coordinate = 0.3, rate = 30.0 }"),
+        ("\"spherical\"", "[0.3, -0.2, 0.1]"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let error = |friction: f64, h: f64| {
+            let text = format!(
+                "time_step = {h}\nhorizon = 0.1\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.b]\nmass = 0.1\n\
+                 inertia = [1e-4, 1.2e-4, 0.9e-4]\n[mechanism.joints.j]\nkind = {kind}\nchild = \"b\"\nstiffness = 9.0\n\
+                 damping = 0.42\nimplicit = true\nfriction = {friction}\n[initial]\nj = {start}\n"
+            );
+            let v = simulate(&folder, &text, &["--integrator", BOTH[i % 2]]);
+            assert!(is_done(&v), "{kind}, {start}, {friction}, {h}: {}", v["failure"]);
+            number(&v, "energy_error_max")
+        };
+        for h in [0.01, 0.005] {
+            let own = error(0.0, h);
+            for friction in [0.01, 0.2, 0.7] {
+                let with = error(friction, h);
+                assert!(with < 1.05 * own, "{kind}, {start}, {friction}, {h}: {with} J, {own} J");
+            }
+        }
+    }
+}
+
 /// An explosion is reported with the state at which it shows, and with what was gained.
 #[test]
 fn an_explosion_is_reported_where_it_shows() {

@@ -464,6 +464,7 @@ impl<S: Mechanical> Step for Divided<S> {
         // if no number of parts is solved early, all are tried with as many iterations as contacts may have
         let (fewest, mut early, mut cut) = (n, EARLY, false);
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
+        let mut moved = false;
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
@@ -500,6 +501,12 @@ impl<S: Mechanical> Step for Divided<S> {
                     } else {
                         n = asked;
                     }
+                }
+                // other parts begin elsewhere
+                Err(e) if e.failure == StepFailure::HalfTurn && !moved => {
+                    n = if n < MOST { n + 1 } else { n - 1 };
+                    moved = true;
+                    first.get_or_insert(e);
                 }
                 Err(e) if may_divide(e.failure) && coarser == fewest && 2 * n <= MOST => {
                     n *= 2;

@@ -4,7 +4,7 @@ use super::{Divided, MOST};
 use crate::dynamics::{Knot, KnotPoint, QuantityId, SolvedStep, Step, StepStats};
 use crate::integrator::checks::{Against, hold, some_adjoint};
 use crate::integrator::maximal::tests::{difference, displaced, systems};
-use crate::integrator::{Maximal, Mechanical, Options};
+use crate::integrator::{Maximal, Mechanical, Minimal, Options};
 use crate::mechanism::{BodySpec, JointKind, JointSpec, MechanismBuilder};
 use crate::rollout::{RolloutStats, Trajectory, balance};
 
@@ -54,6 +54,28 @@ fn chains_of_light_bodies_swing() {
         assert!(error < 3.0, "J {j:e}: {error:e}");
         // they are chaotic: rounding decides how fast the fastest whip is
         assert!(mean < limit && stats.most_parts < MOST, "J {j:e}: {mean}");
+    }
+}
+
+/// A joint with two turns comes to half a turn where one of the parts would begin: it has other parts.
+#[test]
+fn parts_begin_beside_half_a_turn() {
+    let joint = JointSpec::new(JointKind::Orbital, "body").axis([0.0, 0.0, 1.0]);
+    let m = MechanismBuilder::new()
+        .body("body", BodySpec::new(1.0).inertia([0.1, 0.2, 0.3]))
+        .joint("joint", joint);
+    let m = m.build().expect("a body on a joint");
+    let h = 0.01;
+    for rate in [60.0, 110.0, 200.0] {
+        let start = [std::f64::consts::PI - 0.5 * h * rate, 0.0];
+        let s = Minimal::new(m.clone(), &start, Options::default()).expect("a tree");
+        let x = s.start(&start, &[rate, 0.0], &[true; 2]).expect("beside half a turn");
+        let s = Divided::new(s);
+        let x = s.whole(x);
+        let mut t = Trajectory::new(&s, vec![h; 1], &x);
+        let (mut w, mut stats) = (s.work(), RolloutStats::default());
+        t.roll(&s, &mut w, &mut stats).expect("other parts");
+        assert!(stats.most_parts > 1 && stats.most_parts % 2 == 1, "{rate}: {stats:?}");
     }
 }
 
