@@ -12,9 +12,9 @@ use super::{Cone, Element, Failed, NewtonSystem, Solver};
 
 /// Programs at most: from 3 to 30 were needed in random trees.
 const PROGRAMS: usize = 40;
-/// Iterations of all of them, after which the central path is tried: with 150 it had to solve more steps of random trees, with 300 as many as without
-/// a bound. A link of 1 mg between hinges took up to 1141 iterations a step without, of which the path needs 183.
-const ITERATIONS: usize = 300;
+/// Iterations of all of them, after which the central path is tried: nine in ten that are solved take at most 150. A link of 1 mg between
+/// hinges took up to 1141 iterations a step without this, of which the path needs 183.
+const ITERATIONS: usize = 200;
 /// Error of the bounds, by the largest, from which on Coulomb's law is tried.
 const NEAR: f64 = 0.1;
 /// Least part of its error that a bound is moved by, so that the programs end, and the largest. Where friction presses a light body to the

@@ -57,7 +57,7 @@ const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
 /// A solve ends at rounding after `FLAT` iterations in which its residual did not halve, no contact opened, closed, stuck or slid anew, and
-/// no velocity changed by more than `ROUNDING` times the largest; or in which all rows were solved and the products did not come closer to
+/// at last no velocity changed, and no gap differed from its slack, by more than `ROUNDING` times the largest velocity; or in which all rows were solved and the products did not come closer to
 /// the central path. Newton's method would have doubled the number of correct digits in each. Light bodies beside large impulses change
 /// their velocities by more: in 64 parts of 10 ms, products of a limit went on in cycles of 1 to 20 % of their parameter.
 const FLAT: usize = 10;
@@ -88,7 +88,7 @@ struct Flow {
     refined: Option<f64>,
     /// The body whose turn bounded the last step.
     bounded: Option<usize>,
-    /// The least residual since contacts are settled, m/s, and iterations since it last fell by half.
+    /// The least residual since products are near the end, m/s, and iterations since it last fell by half.
     least: f64,
     flat: usize,
     /// The least residual and the least deviation of products, and iterations since one of them last fell by half.
@@ -288,7 +288,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let p = self.progress(kappa, floor);
             // what a start leaves of a small residual, at every step, would add up
             let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
-            if !p.settled || p.residual < 0.5 * flow.least {
+            if !p.near || p.residual < 0.5 * flow.least {
                 (flow.least, flow.flat) = (p.residual, 0);
             } else {
                 flow.flat += 1;
@@ -396,7 +396,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         }))
     }
 
-    /// Is what is left rounding of the rows, however small the inertias that turn it into velocities? Full steps of Newton's method
+    /// Is what is left rounding of rows and gaps, however small the inertias that turn it into velocities? Full steps of Newton's method
     /// neither lower the residual nor change the velocities by more than that. Or all rows are solved, and rounding of sliding velocities
     /// and gaps, times impulses, keeps products near the end of the path.
     fn is_rounding(&self, flow: &Flow, p: &Progress) -> bool {
@@ -413,7 +413,7 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let c = self.step.contacts();
         let most = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         // c.last is the iterate before
-        most(&c.delta) < ROUNDING * (1.0 + most(&c.last))
+        most(&c.delta).max(p.apart) < ROUNDING * (1.0 + most(&c.last))
     }
 
     fn arrived(&mut self, p: &Progress) {

@@ -37,8 +37,9 @@ const ROUGH: f64 = 0.1;
 const PREDICTED: f64 = 0.7;
 const CORRECTED: f64 = 0.9;
 /// Last change of a point on the curve, whose next correction is its square, and the least part of a correction worth
-/// going on.
-const NEAR: f64 = 1e-3;
+/// going on. The tangent takes the factors of the last correction, which differ by as little. With 1e-3, and factors of the point itself, curves of random
+/// trees took 260 iterations in place of 190, and led no more often to the end.
+const NEAR: f64 = 1e-2;
 const LEAST: f64 = 0.05;
 /// Least part of the way to the boundary that Newton's method goes at a point.
 const SETTLED: f64 = 0.9;
@@ -206,12 +207,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
     /// the solution there, unless the curve leads elsewhere.
     fn go_from(&mut self, mut at: Point, goal: f64) -> Result<bool, Failed> {
         self.settle(at.kappa())?;
+        self.factor_point()?;
         let farthest = (goal / at.value).ln().abs() + AWAY.ln();
         for e in &mut self.step.contacts_mut().elements {
             e.tangent = [0.0; 5];
         }
         for _ in 0..MOST_POINTS {
-            self.find_tangent(&mut at)?;
+            self.find_tangent(&mut at);
             if at.left(goal).abs() > farthest {
                 break;
             }
@@ -220,7 +222,10 @@ impl<S: NewtonSystem> Solver<'_, S> {
                 Next::Arrived => return Ok(true),
                 Next::Point(next) => at = next,
                 Next::Nothing if at.length < SHORTEST => break,
-                Next::Nothing => self.go_back(&at),
+                Next::Nothing => {
+                    self.go_back(&at);
+                    self.factor_point()?;
+                }
             }
         }
         Ok(false)
@@ -323,12 +328,16 @@ impl<S: NewtonSystem> Solver<'_, S> {
         self.hold(at);
     }
 
-    /// The tangent at a point, as the direction by the logarithm of the parameter, and by length as what is kept.
-    fn find_tangent(&mut self, at: &mut Point) -> Result<(), Failed> {
+    /// Evaluates and factors at a point.
+    fn factor_point(&mut self) -> Result<(), Failed> {
         let (residual, row, _) = self.step.evaluate();
         self.spend(row, residual)?;
         self.step.assemble(true);
-        (self.step.factor(None)).map_err(|failed| Failed { residual, ..failed })?;
+        (self.step.factor(None)).map_err(|failed| Failed { residual, ..failed })
+    }
+
+    /// The tangent at a point by the factors at hand, as the direction by the logarithm of the parameter, and by length as what is kept.
+    fn find_tangent(&mut self, at: &mut Point) {
         self.rise(at);
         let c = self.step.contacts_mut();
         let (along, square) = c.measure();
@@ -336,7 +345,6 @@ impl<S: NewtonSystem> Solver<'_, S> {
         for e in &mut c.elements {
             e.tangent = e.relative().map(|d| d * at.sense);
         }
-        Ok(())
     }
 
     /// The direction by the logarithm of the parameter.

@@ -7,7 +7,7 @@ use super::{NewtonSystem, Solver};
 const USABLE: f64 = 1e-3;
 /// The same of what is taken if no start comes nearer: as far as the end of the path is moved next if a step has no solution there. Near the
 /// end directions of sliding turn in steps of `kappa/u0`, and rounding times `g/s` keeps products of light bodies in cycles of a part of
-/// `kappa`.
+/// `kappa`. Rounding that keeps the rows from the tolerance does so, too.
 const NEARLY: f64 = 10.0;
 
 /// Where an iterate stands.
@@ -39,6 +39,9 @@ pub(super) struct Progress {
     pub masking: f64,
     /// The contacts are where rounding allows them to be; only rows of bodies and joints are left.
     pub settled: bool,
+    /// Largest difference of a gap and its slack, m/s, and are all products near the end of the path?
+    pub apart: f64,
+    pub near: bool,
 }
 
 impl<S: NewtonSystem> Solver<'_, S> {
@@ -98,6 +101,7 @@ impl<S: NewtonSystem> Solver<'_, S> {
         let tolerance = self.tolerance;
         let fits = residual <= tolerance;
         let allowed = tolerance.max(floor);
+        let near = off <= NEARLY * kappa;
         let solved = residual <= allowed;
         let rounded = solved && beyond <= center;
         let mean = if count > 0.0 { sum / count } else { 0.0 };
@@ -111,11 +115,13 @@ impl<S: NewtonSystem> Solver<'_, S> {
             done: rounded && sum.is_finite(),
             rounded: !(fits && centred),
             usable: solved && beyond <= USABLE * kappa,
-            nearly: solved && off <= NEARLY * kappa,
+            nearly: solved && near,
             ahead,
             stiffest,
             masking,
             settled: apart <= tolerance && beyond <= center,
+            apart,
+            near,
         }
     }
 }

@@ -696,7 +696,10 @@ fn friction_beside_implicit_dampers_adds_no_energy_error() {
     let folder = Folder::new("energy_friction");
     for (i, (kind, start)) in [
         ("\"revolute\"\naxis = [0, 0, 1]", "0.3"),
-        ("\"revolute\"\naxis = [0, 0, 1]", "{ coordinate = 0.3, rate = 30.0 }"),
+        (
+            "\"revolute\"\naxis = [0, 0, 1]",
+            "{ coordinate = 0.3, rate = 30.0 }",
+        ),
         ("\"spherical\"", "[0.3, -0.2, 0.1]"),
     ]
     .into_iter()
@@ -709,14 +712,21 @@ fn friction_beside_implicit_dampers_adds_no_energy_error() {
                  damping = 0.42\nimplicit = true\nfriction = {friction}\n[initial]\nj = {start}\n"
             );
             let v = simulate(&folder, &text, &["--integrator", BOTH[i % 2]]);
-            assert!(is_done(&v), "{kind}, {start}, {friction}, {h}: {}", v["failure"]);
+            assert!(
+                is_done(&v),
+                "{kind}, {start}, {friction}, {h}: {}",
+                v["failure"]
+            );
             number(&v, "energy_error_max")
         };
         for h in [0.01, 0.005] {
             let own = error(0.0, h);
             for friction in [0.01, 0.2, 0.7] {
                 let with = error(friction, h);
-                assert!(with < 1.05 * own, "{kind}, {start}, {friction}, {h}: {with} J, {own} J");
+                assert!(
+                    with < 1.05 * own,
+                    "{kind}, {start}, {friction}, {h}: {with} J, {own} J"
+                );
             }
         }
     }

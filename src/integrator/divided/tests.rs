@@ -69,13 +69,18 @@ fn parts_begin_beside_half_a_turn() {
     for rate in [60.0, 110.0, 200.0] {
         let start = [std::f64::consts::PI - 0.5 * h * rate, 0.0];
         let s = Minimal::new(m.clone(), &start, Options::default()).expect("a tree");
-        let x = s.start(&start, &[rate, 0.0], &[true; 2]).expect("beside half a turn");
+        let x = s
+            .start(&start, &[rate, 0.0], &[true; 2])
+            .expect("beside half a turn");
         let s = Divided::new(s);
         let x = s.whole(x);
         let mut t = Trajectory::new(&s, vec![h; 1], &x);
         let (mut w, mut stats) = (s.work(), RolloutStats::default());
         t.roll(&s, &mut w, &mut stats).expect("other parts");
-        assert!(stats.most_parts > 1 && stats.most_parts % 2 == 1, "{rate}: {stats:?}");
+        assert!(
+            stats.most_parts > 1 && stats.most_parts % 2 == 1,
+            "{rate}: {stats:?}"
+        );
     }
 }
 
