@@ -46,7 +46,11 @@ const IMMOBILE: f64 = 1e-9;
 /// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
 const REDUNDANT: f64 = 1e-10;
 
-/// Number of the row of [`KnotBooks`] that is the first of the whole knot.
+/// Numbers of rows of [`KnotBooks`]: after momenta, the impulses of what touches, of explicit dampers, and of what acts at the knot between
+/// bodies; then the same of the whole knot.
+const TOUCH: usize = 1;
+const EXPLICIT: usize = 2;
+const AT_KNOT: usize = 3;
 const AFTER: usize = 4;
 
 /// Work done at a knot, J.
@@ -95,10 +99,12 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, impulses until the velocities that are read of what touches, of dampers with friction in joints, and of the
-    /// latter with implicit dampers; unless it is the last knot, momenta after it, and the same impulses of the whole knot; then unit
-    /// impulses along what is loaded.
-    pub rows: Vec<Vec<f64>>,
+    /// Momenta before the knot, impulses until the velocities that are read of what touches, of explicit dampers, and of what acts at the
+    /// knot between bodies: implicit dampers and friction in joints; unless it is the last knot, momenta after it, and the same impulses
+    /// of the whole knot; then unit impulses along what is loaded.
+    pub rows: Vec<f64>,
+    /// Length of a row.
+    pub dim: usize,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
     /// What blows of the whole knot act on at other places than the step: elements there, and impulses, which are not among those above.
@@ -161,10 +167,9 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
 
 /// What forces over an interval do at the knot.
 struct Push {
-    /// Changes of velocities: by all, by dampers with friction in joints, by the latter with implicit dampers, and by forces.
-    net: Vec<f64>,
-    dampers: Vec<f64>,
-    implicit: Vec<f64>,
+    /// Changes of velocities by explicit dampers, by what acts at the knot between bodies, and by other forces.
+    explicit: Vec<f64>,
+    at_knot: Vec<f64>,
     free: Vec<f64>,
     /// `y`
     yields: Vec<f64>,
@@ -173,61 +178,59 @@ struct Push {
 }
 
 impl Push {
-    /// Of changes of velocities over the interval before the knot, 0, or after it, 1, `g`, and of these those by dampers with friction in
-    /// joints, and by the latter with implicit dampers. `moved` are the changes by unit impulses along what is loaded.
+    /// Of changes of velocities over the interval before the knot, 0, or after it, 1: `g`, and of these those by explicit dampers, and
+    /// by what acts at the knot between bodies. `moved` are the changes by unit impulses along what is loaded.
     fn new(
         m: &Mechanism,
-        [net, dampers, implicit]: [Vec<f64>; 3],
+        [net, explicit, at_knot]: [Vec<f64>; 3],
         (loaded, moved): (&[Loaded], &[&[f64]]),
         interval: usize,
     ) -> Self {
-        let forces = less(&net, &implicit);
-        let mut error = momentum_product(m, &forces, &net);
+        let mut free = less(&net, &at_knot);
+        let mut error = momentum_product(m, &free, &net);
         let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
-        let size = |(l, x): &(&Loaded, &&[f64])| product(&l.wrench, x);
         let all: Vec<_> = each
-            .filter(|own| size(own) > IMMOBILE * own.0.mass)
+            .map(|(l, x)| (l, x, product(&l.wrench, x)))
+            .filter(|(l, _, size)| *size > IMMOBILE * l.mass)
+            .map(|(l, x, size)| (l, x, 1.0 / size.sqrt()))
             .collect();
-        let scale: Vec<f64> = all.iter().map(|own| 1.0 / size(own).sqrt()).collect();
-        let k = DMatrix::from_fn(all.len(), all.len(), |i, j| {
-            let own = scale[i] * scale[j] * product(&all[i].0.wrench, all[j].1);
-            if i == j { own + REDUNDANT } else { own }
-        });
-        let each = all.iter().zip(&scale);
-        let rates = |v: &[f64]| {
-            let each = each.clone().map(|((l, _), s)| s * product(&l.wrench, v));
-            DVector::from_iterator(all.len(), each)
-        };
-        let (by_net, by_forces) = (rates(&net), rates(&forces));
-        let mut yields = net.clone();
-        if let Some(k) = k.cholesky() {
-            let impulses = k.solve(&by_net);
-            error -= impulses.dot(&by_forces);
-            for (((_, x), scale), impulse) in all.iter().zip(&scale).zip(&impulses) {
-                let each = yields.iter_mut().zip(x.iter());
-                each.for_each(|(y, x)| *y -= scale * impulse * x);
+        let mut yields = net;
+        if !all.is_empty() {
+            let mut k = DMatrix::zeros(all.len(), all.len());
+            for (i, (l, _, scale)) in all.iter().enumerate() {
+                for (j, (_, x, other)) in all[..=i].iter().enumerate() {
+                    k[(i, j)] = scale * other * product(&l.wrench, x);
+                }
+                k[(i, i)] += REDUNDANT;
+            }
+            let rates = |v: &[f64]| {
+                let each = all.iter().map(|(l, _, s)| s * product(&l.wrench, v));
+                DVector::from_iterator(all.len(), each)
+            };
+            let (mut impulses, by_forces) = (rates(&yields), rates(&free));
+            // the lower triangle alone is read
+            if let Some(k) = k.cholesky() {
+                k.solve_mut(&mut impulses);
+                error -= impulses.dot(&by_forces);
+                for ((_, x, scale), impulse) in all.iter().zip(&impulses) {
+                    let each = yields.iter_mut().zip(x.iter());
+                    each.for_each(|(y, x)| *y -= scale * impulse * x);
+                }
             }
         }
+        free.iter_mut().zip(&explicit).for_each(|(f, d)| *f -= d);
         Self {
-            free: less(&net, &dampers),
-            net,
-            dampers,
-            implicit,
+            explicit,
+            at_knot,
+            free,
             yields,
             error,
         }
     }
 
-    fn none(n: usize) -> Self {
-        let zero = || vec![0.0; n];
-        Self {
-            net: zero(),
-            dampers: zero(),
-            implicit: zero(),
-            free: zero(),
-            yields: zero(),
-            error: 0.0,
-        }
+    /// All changes of velocities.
+    fn net(&self, i: usize) -> f64 {
+        self.free[i] + self.explicit[i] + self.at_knot[i]
     }
 
     /// What its displacement does more or less than its impulse with the mean of the velocities that change so, but for the error, J.
@@ -315,11 +318,12 @@ impl Layout {
         let loaded = self.loaded((w, memory), &impulses[1], loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let ends = if y.is_empty() { 1 } else { 2 };
-        let mut rows = vec![vec![0.0; dim]; AFTER * ends];
-        momenta(w.model, w.before, -w.at.h_prev, &mut rows[0]);
+        let mut rows = vec![0.0; dim * (AFTER * ends + loaded.len())];
+        let row = |k: usize| dim * k..dim * (k + 1);
+        momenta(w.model, w.before, -w.at.h_prev, &mut rows[row(0)]);
         let bounces = self.bounces(y);
-        (w.model).each_damper(w.poses, |(parent, child), row, (damping, law), _| {
-            let rate = |v: &[f64]| dot(v, parent, child, row);
+        (w.model).each_damper(w.poses, |(parent, child), along, (damping, law), _| {
+            let rate = |v: &[f64]| dot(v, parent, child, along);
             let before = law.before() * w.at.h_prev * rate(w.before);
             let read = law.after(w.at.h_prev, 0.0) * rate(w.trial);
             for k in 0..ends {
@@ -329,36 +333,34 @@ impl Layout {
                     (_, false) => law.after(w.at.h_prev, h) * h * rate(after),
                     (_, true) => read + law.after(0.0, h) * h * rate(after),
                 };
+                let own = AFTER * k + if law.is_implicit() { AT_KNOT } else { EXPLICIT };
                 let size = -damping * (before + after);
-                add_wrench(&mut rows[AFTER * k + 2], parent, child, row, size);
-                if law.is_implicit() {
-                    add_wrench(&mut rows[AFTER * k + 3], parent, child, row, size);
-                }
+                add_wrench(&mut rows[row(own)], parent, child, along, size);
             }
         });
         for (k, impulses) in impulses.iter().enumerate().take(ends) {
             let each = memory.elements.iter().zip(&self.slots).zip(impulses);
             for ((e, slot), own) in each {
-                // friction in joints acts at the knot as implicit dampers do
-                let own_rows: &[usize] = if slot.is_friction() { &[2, 3] } else { &[1] };
-                for row in own_rows {
-                    e.add_impulses(slot, *own, 1.0, &mut rows[AFTER * k + row]);
-                }
+                let on = AFTER * k + if slot.is_friction() { AT_KNOT } else { TOUCH };
+                e.add_impulses(slot, *own, 1.0, &mut rows[row(on)]);
             }
         }
-        if let Some([momentum, touch]) = rows[AFTER..].first_chunk_mut() {
-            momenta(w.model, after, h, momentum);
+        if ends == 2 {
+            momenta(w.model, after, h, &mut rows[row(AFTER)]);
             for (i, e, size) in &struck {
+                let touch = &mut rows[row(AFTER + TOUCH)];
                 e.add_impulses(&self.slots[*i], *size, 1.0, touch);
             }
         }
-        for own in &loaded {
-            let mut row = vec![0.0; dim];
-            row[..own.wrench.len()].copy_from_slice(&own.wrench);
-            rows.push(row);
+        for (own, to) in loaded
+            .iter()
+            .zip(rows[dim * AFTER * ends..].chunks_exact_mut(dim))
+        {
+            to[..own.wrench.len()].copy_from_slice(&own.wrench);
         }
         KnotBooks {
             rows,
+            dim,
             impulses,
             struck,
             loaded,
@@ -406,41 +408,55 @@ impl Layout {
     /// Ends with the rows solved for.
     pub(crate) fn end_work(&self, w: &View, memory: &Memory, books: KnotBooks) -> KnotWork {
         let n = 6 * w.poses.len();
-        let rows: Vec<_> = books.rows.iter().map(|row| &row[..n]).collect();
-        let first = rows.len() - books.loaded.len();
-        let (ends, moved) = rows.split_at(first);
+        let rows: Vec<_> = books
+            .rows
+            .chunks_exact(books.dim)
+            .map(|r| &r[..n])
+            .collect();
+        let (ends, moved) = rows.split_at(rows.len() - books.loaded.len());
         let push =
             |changes, interval| Push::new(w.model, changes, (&books.loaded, moved), interval);
-        let exchange = |k: usize, after: &[f64], pushes: [&Push; 2]| {
+        let exchange = |k: usize, after: &[f64], pushes: [Option<&Push>; 2]| {
             let [mean, change] = mean_and_change(ends[0], after);
             let struck = if k == 0 { &[] } else { &books.struck[..] };
             let mut work = self.work(memory, &books.impulses[k], struck, &mean);
-            work.impacts += pushes[0].rest(w.model, &change) - pushes[1].rest(w.model, &change);
+            let [before, next] = pushes.map(|p| p.map_or(0.0, |p| p.rest(w.model, &change)));
+            work.impacts += before - next;
             Exchange {
                 work,
                 mean,
-                yields: pushes.map(|push| push.yields.clone()),
+                yields: pushes.map(|p| p.map_or_else(|| vec![0.0; n], |p| p.yields.clone())),
             }
         };
         // a start has no interval before
-        let before = match w.at.before() {
-            Some(_) => {
-                let net = less(&less(&w.trial[..n], ends[0]), ends[1]);
-                push([net, ends[2].to_vec(), ends[3].to_vec()], 0)
-            }
-            None => Push::none(n),
-        };
-        let whole = ends[AFTER..]
-            .first_chunk()
-            .map(|[after, touch, dampers, implicit]| {
-                // what the half of the interval before leaves
-                let net = less(&less(&less(after, ends[0]), touch), &before.net);
-                let dampers = less(dampers, &before.dampers);
-                let next = push([net, dampers, less(implicit, &before.implicit)], 1);
-                exchange(1, after, [&before, &next])
-            });
+        let before = w.at.before().map(|_| {
+            let net = (0..n).map(|i| w.trial[i] - ends[0][i] - ends[TOUCH][i]);
+            let changes = [
+                net.collect(),
+                ends[EXPLICIT].to_vec(),
+                ends[AT_KNOT].to_vec(),
+            ];
+            push(changes, 0)
+        });
+        let before = before.as_ref();
+        let whole = ends[AFTER..].first_chunk::<AFTER>().map(|of| {
+            // what the half of the interval before leaves
+            let left = |row: usize, past: fn(&Push, usize) -> f64| -> Vec<f64> {
+                let own = |i: usize| of[row][i] - before.map_or(0.0, |b| past(b, i));
+                (0..n).map(own).collect()
+            };
+            let after = of[0];
+            let net = (0..n)
+                .map(|i| after[i] - ends[0][i] - of[TOUCH][i] - before.map_or(0.0, |b| b.net(i)));
+            let changes = [
+                net.collect(),
+                left(EXPLICIT, |b, i| b.explicit[i]),
+                left(AT_KNOT, |b, i| b.at_knot[i]),
+            ];
+            exchange(1, after, [before, Some(&push(changes, 1))])
+        });
         KnotWork {
-            before: exchange(0, &w.trial[..n], [&before, &Push::none(n)]),
+            before: exchange(0, &w.trial[..n], [before, None]),
             whole,
             bounces: books.bounces,
         }

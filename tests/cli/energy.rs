@@ -720,7 +720,8 @@ fn friction_beside_implicit_dampers_adds_no_energy_error() {
             number(&v, "energy_error_max")
         };
         for h in [0.01, 0.005] {
-            let own = error(0.0, h);
+            // works are counted at knots where there is friction
+            let own = error(1e-6, h);
             for friction in [0.01, 0.2, 0.7] {
                 let with = error(friction, h);
                 assert!(

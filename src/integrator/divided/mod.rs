@@ -6,7 +6,7 @@
 //! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
 //! power of two, for which `h omega` of a part is below one, no body turns by more than [`COARSE_TURN`] that its rotation law
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
-//! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
+//! [`MOST`], or with one more if a joint with two turns is at half a turn where a part begins; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
 //! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this

@@ -65,21 +65,29 @@ fn parts_begin_beside_half_a_turn() {
         .body("body", BodySpec::new(1.0).inertia([0.1, 0.2, 0.3]))
         .joint("joint", joint);
     let m = m.build().expect("a body on a joint");
-    let h = 0.01;
     for rate in [60.0, 110.0, 200.0] {
-        let start = [std::f64::consts::PI - 0.5 * h * rate, 0.0];
-        let s = Minimal::new(m.clone(), &start, Options::default()).expect("a tree");
-        let x = s
-            .start(&start, &[rate, 0.0], &[true; 2])
-            .expect("beside half a turn");
-        let s = Divided::new(s);
-        let x = s.whole(x);
-        let mut t = Trajectory::new(&s, vec![h; 1], &x);
-        let (mut w, mut stats) = (s.work(), RolloutStats::default());
-        t.roll(&s, &mut w, &mut stats).expect("other parts");
+        let spin = |start: f64| {
+            let q = [start, 0.0];
+            let s = Minimal::new(m.clone(), &q, Options::default()).expect("a tree");
+            let x = s
+                .start(&q, &[rate, 0.0], &[true; 2])
+                .expect("beside half a turn");
+            let s = Divided::new(s);
+            let x = s.whole(x);
+            let mut t = Trajectory::new(&s, vec![0.01], &x);
+            let (mut w, mut stats) = (s.work(), RolloutStats::default());
+            t.roll(&s, &mut w, &mut stats).expect("other parts");
+            let end = t.state(1);
+            (2.0 * end[1].atan2(end[0]) - start, stats.most_parts)
+        };
+        let (turn, parts) = spin(0.0);
+        assert!(parts > 1 && parts.is_power_of_two(), "{rate}: {parts}");
+        let (same, more) = spin(std::f64::consts::PI - 0.5 * turn);
+        assert_eq!(more, parts + 1, "{rate}");
+        let off = (same - turn).rem_euclid(2.0 * std::f64::consts::PI);
         assert!(
-            stats.most_parts > 1 && stats.most_parts % 2 == 1,
-            "{rate}: {stats:?}"
+            off.min(2.0 * std::f64::consts::PI - off) < 0.01 * turn,
+            "{rate}: {same}, {turn}"
         );
     }
 }

@@ -41,12 +41,14 @@ impl Maximal {
     }
 
     /// Replaces wrenches by the changes of velocities that they cause.
-    fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
-        let mut change = vec![0.0; self.symbolic.dim()];
+    fn solve_wrenches(&self, w: &mut Work, rows: &mut [f64]) {
+        let dim = self.symbolic.dim();
+        let mut change = vec![0.0; dim];
         // rows of zeros solve to zeros
-        for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
-            self.solve(w, rows, &mut change, false);
-            rows.copy_from_slice(&change);
+        let each = rows.chunks_exact_mut(dim);
+        for row in each.filter(|r| r.iter().any(|v| *v != 0.0)) {
+            self.solve(w, row, &mut change, false);
+            row.copy_from_slice(&change);
         }
     }
 }

@@ -572,13 +572,15 @@ impl Minimal {
     }
 
     /// Replaces wrenches by the changes of velocities that they cause at the knot.
-    fn solve_wrenches(&self, w: &mut Work, rows: &mut [Vec<f64>]) {
-        let mut change = vec![0.0; self.dimension()];
+    fn solve_wrenches(&self, w: &mut Work, rows: &mut [f64]) {
+        let dim = self.dimension();
+        let mut change = vec![0.0; dim];
         let mut stepping = self.stepping(0.0, w);
         // rows of zeros solve to zeros
-        for rows in rows.iter_mut().filter(|r| r.iter().any(|v| *v != 0.0)) {
-            stepping.solve(rows, &mut change, false);
-            rows.copy_from_slice(&change);
+        let each = rows.chunks_exact_mut(dim);
+        for row in each.filter(|r| r.iter().any(|v| *v != 0.0)) {
+            stepping.solve(row, &mut change, false);
+            row.copy_from_slice(&change);
         }
     }
 
