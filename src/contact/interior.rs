@@ -56,10 +56,11 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// A solve ends at rounding after `FLAT` iterations in which its residual did not halve, no contact opened, closed, stuck or slid anew, and
-/// at last no velocity changed, and no gap differed from its slack, by more than `ROUNDING` times the largest velocity; or in which all rows were solved and the products did not come closer to
-/// the central path. Newton's method would have doubled the number of correct digits in each. Light bodies beside large impulses change
-/// their velocities by more: in 64 parts of 10 ms, products of a limit went on in cycles of 1 to 20 % of their parameter.
+/// A solve ends at rounding after `FLAT` iterations near the end of the path in which its residual did not halve, if at last no velocity
+/// changed, and no gap differed from its slack, by more than `ROUNDING` times the largest velocity; or after as many in which all rows were
+/// solved and the products did not come closer to the central path. Newton's method would have doubled the number of correct digits in
+/// each. Light bodies beside large impulses change their velocities by more: in 64 parts of 10 ms, products of a limit went on in cycles of
+/// 1 to 20 % of their parameter.
 const FLAT: usize = 10;
 const ROUNDING: f64 = 1e-10;
 /// Least part of the way to the boundary of the cones that an iteration goes, in the middle and near the end of the path,
@@ -288,7 +289,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             let p = self.progress(kappa, floor);
             // what a start leaves of a small residual, at every step, would add up
             let starts = flow.iterations == 0 && p.residual > floor.max(STILL * self.tolerance);
-            if !p.near || p.residual < 0.5 * flow.least {
+            // curves have a point of their own
+            let is_near = p.settled || (p.near && flow.slowest >= PART);
+            if !is_near || p.residual < 0.5 * flow.least {
                 (flow.least, flow.flat) = (p.residual, 0);
             } else {
                 flow.flat += 1;
@@ -413,7 +416,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
         let c = self.step.contacts();
         let most = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         // c.last is the iterate before
-        most(&c.delta).max(p.apart) < ROUNDING * (1.0 + most(&c.last))
+        let fastest = most(&c.last[..6 * self.step.view().poses.len()]);
+        most(&c.delta) < ROUNDING * (1.0 + most(&c.last)) && p.apart < ROUNDING * (1.0 + fastest)
     }
 
     fn arrived(&mut self, p: &Progress) {

@@ -37,8 +37,8 @@ const ROUGH: f64 = 0.1;
 const PREDICTED: f64 = 0.7;
 const CORRECTED: f64 = 0.9;
 /// Last change of a point on the curve, whose next correction is its square, and the least part of a correction worth
-/// going on. The tangent takes the factors of the last correction, which differ by as little. With 1e-3, and factors of the point itself, curves of random
-/// trees took 260 iterations in place of 190, and led no more often to the end.
+/// going on. The tangent at the point takes the factors of its last correction. With 1e-3, and factors of the point itself, curves of
+/// random trees took 260 iterations in place of 190, and led no more often to the end.
 const NEAR: f64 = 1e-2;
 const LEAST: f64 = 0.05;
 /// Least part of the way to the boundary that Newton's method goes at a point.

@@ -7,7 +7,7 @@ use super::{NewtonSystem, Solver};
 const USABLE: f64 = 1e-3;
 /// The same of what is taken if no start comes nearer: as far as the end of the path is moved next if a step has no solution there. Near the
 /// end directions of sliding turn in steps of `kappa/u0`, and rounding times `g/s` keeps products of light bodies in cycles of a part of
-/// `kappa`. Rounding that keeps the rows from the tolerance does so, too.
+/// `kappa`; so does rounding that keeps rows and gaps from the tolerance.
 const NEARLY: f64 = 10.0;
 
 /// Where an iterate stands.

@@ -17,22 +17,25 @@
 //! ```
 //!
 //! `T` is the error of the motion: half of an impulse acts at either end of an interval, between the velocity at the knot and that
-//! of the interval, so that the energy read at a knot has `T-/2` too much. `F` are the impulses of forces and of dampers over half of an
-//! interval, and `N` those together with implicit dampers and friction in joints, which act at the knot: a spring that a strong damper
-//! holds back does not throw what is light. `y` is the change of the velocities by `N` if what is loaded over its interval lets nothing
-//! move: a light foot that is pushed against the ground stays where it is, however far its push would throw it in half a step. The energy
-//! error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start: constant forces do exactly their work,
-//! whatever they drive against what, and blows, and what comes to touch or leaves, add nothing.
-//! With the rows `C` of what is loaded, the normals, and the tangents of what friction holds,
+//! of the interval, so that the energy read at a knot has `T-/2` too much. `F` are the impulses of forces and explicit dampers over half of
+//! an interval, and `N` those together with implicit dampers, which act at the knot: a spring that a strong damper holds back does not
+//! throw what is light. `y` is the change of the velocities by `N` if what is loaded over its interval lets nothing move, and friction in
+//! joints holds back what it can: a light foot that is pushed against the ground stays where it is, however far its push would throw it in
+//! half a step. The energy error is then the sum over the intervals of `T-/2` at their end less `T+/2` at their start: constant forces do
+//! exactly their work, whatever they drive against what, and blows, and what comes to touch or leaves, add nothing. With the rows `C` of
+//! what is loaded, the normals, the tangents of what friction holds, and the directions of joints with friction,
 //!
 //! ```text
-//! y = g - X K^-1 C g,     T = F' g - (C M^-1 F)' K^-1 (C g),     g = M^-1 N,  X = M^-1 C',  K = C X.
+//! y = g - X p,     C y = 0 or |p| at its bound,     g = M^-1 N,  X = M^-1 C'.
 //! ```
+//!
+//! `p` has a bound in joints alone, that of friction over half of the interval; which way a joint slides does not matter. Over the interval
+//! before, implicit dampers take what they would without the impulses of what was not loaded then: what they do to a blow is no part of `N`.
 //!
 //! Velocities read at the knot, `v`, add the same of the half before it, from `a` to `v`, with `G+ = 0`.
 
 use super::blow::PLACE;
-use super::{BLOW, Element, IMPULSES, Layout, Memory, UNKNOWNS, View};
+use super::{BLOW, Element, IMPULSES, Layout, Memory, Source, UNKNOWNS, View};
 use crate::mechanism::{Mechanism, Meeting, Row, add_wrench, dot, vec3};
 use nalgebra::{DMatrix, DVector};
 
@@ -46,12 +49,14 @@ const IMMOBILE: f64 = 1e-9;
 /// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
 const REDUNDANT: f64 = 1e-10;
 
-/// Numbers of rows of [`KnotBooks`]: after momenta, the impulses of what touches, of explicit dampers, and of what acts at the knot between
-/// bodies; then the same of the whole knot.
+/// Numbers of rows of [`KnotBooks`], behind that of momenta, and how many there are until the velocities that are read.
 const TOUCH: usize = 1;
 const EXPLICIT: usize = 2;
-const AT_KNOT: usize = 3;
-const AFTER: usize = 4;
+const IMPLICIT: usize = 3;
+const UNSTRUCK: usize = 4;
+const AFTER: usize = 5;
+/// How many there are of the whole knot.
+const WHOLE: usize = 4;
 
 /// Work done at a knot, J.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,7 +81,7 @@ pub struct Exchange {
     pub work: ContactWork,
     /// Mean of the velocities before and after them.
     pub mean: Vec<f64>,
-    /// Changes of the velocities by the forces before and after the knot, if what is loaded then lets nothing move.
+    /// Changes of the velocities by forces and dampers before and after the knot, `y`.
     pub yields: [Vec<f64>; 2],
 }
 
@@ -99,12 +104,15 @@ pub struct KnotWork {
 /// Work at a knot in the making. An integrator replaces its rows, wrenches on bodies, by the changes of velocities that they cause
 /// within the joints, after [`Layout::begin_work`] and before [`Layout::end_work`].
 pub(crate) struct KnotBooks {
-    /// Momenta before the knot, impulses until the velocities that are read of what touches, of explicit dampers, and of what acts at the
-    /// knot between bodies: implicit dampers and friction in joints; unless it is the last knot, momenta after it, and the same impulses
-    /// of the whole knot; then unit impulses along what is loaded.
+    /// Momenta before the knot, impulses until the velocities that are read of what touches, of explicit dampers and of implicit ones, and
+    /// those of the latter without `blow`; unless it is the last knot, momenta after it, and the first three impulses of the whole knot;
+    /// then unit impulses along what is loaded.
     pub rows: Vec<f64>,
     /// Length of a row.
     pub dim: usize,
+    /// Impulses until the velocities that are read of what was not loaded over the interval before, where implicit dampers take part in
+    /// them; an integrator replaces them by the changes of velocities that they cause there with dampers. Else empty.
+    pub blow: Vec<f64>,
     /// Impulses of each element, normal and tangents, until the velocities that are read, and of the whole knot.
     impulses: [Vec<[f64; 3]>; 2],
     /// What blows of the whole knot act on at other places than the step: elements there, and impulses, which are not among those above.
@@ -116,12 +124,13 @@ pub(crate) struct KnotBooks {
 /// The number of an element, what it is where a blow acts on it, and the impulses there.
 type Struck = (usize, Element, [f64; 3]);
 
-/// A direction of an element that is loaded: the wrench of its unit impulse, and over which of the intervals before and after the knot.
+/// A direction of an element that is loaded: the wrench of its unit impulse, and how many of these it bears over half of the intervals before
+/// and after the knot; none where it is not loaded.
 struct Loaded {
     wrench: Vec<f64>,
     /// That of the contact, kg.
     mass: f64,
-    over: [bool; 2],
+    most: [f64; 2],
 }
 
 /// Momenta of bodies that move with these velocities over an interval, at its start; at its end where that is negative.
@@ -167,9 +176,9 @@ fn momentum_product(m: &Mechanism, u: &[f64], v: &[f64]) -> f64 {
 
 /// What forces over an interval do at the knot.
 struct Push {
-    /// Changes of velocities by explicit dampers, by what acts at the knot between bodies, and by other forces.
+    /// Changes of velocities by explicit dampers, by implicit ones, and by other forces.
     explicit: Vec<f64>,
-    at_knot: Vec<f64>,
+    implicit: Vec<f64>,
     free: Vec<f64>,
     /// `y`
     yields: Vec<f64>,
@@ -178,50 +187,62 @@ struct Push {
 }
 
 impl Push {
-    /// Of changes of velocities over the interval before the knot, 0, or after it, 1: `g`, and of these those by explicit dampers, and
-    /// by what acts at the knot between bodies. `moved` are the changes by unit impulses along what is loaded.
+    /// Of changes of velocities over the interval before the knot, 0, or after it, 1: all, and of these those by explicit dampers, and
+    /// by implicit ones; `unstruck` is what the latter do without a blow at the end of the interval. `moved` are the changes by unit impulses along
+    /// what is loaded.
     fn new(
         m: &Mechanism,
-        [net, explicit, at_knot]: [Vec<f64>; 3],
+        [net, explicit, implicit]: [Vec<f64>; 3],
+        unstruck: &[f64],
         (loaded, moved): (&[Loaded], &[&[f64]]),
         interval: usize,
     ) -> Self {
-        let mut free = less(&net, &at_knot);
-        let mut error = momentum_product(m, &free, &net);
-        let each = loaded.iter().zip(moved).filter(|(l, _)| l.over[interval]);
-        let all: Vec<_> = each
+        let mut free = less(&net, &implicit);
+        let mut yields: Vec<f64> = free.iter().zip(unstruck).map(|(f, d)| f + d).collect();
+        let each = loaded
+            .iter()
+            .zip(moved)
+            .filter(|(l, _)| l.most[interval] > 0.0);
+        let mut held: Vec<_> = each
             .map(|(l, x)| (l, x, product(&l.wrench, x)))
             .filter(|(l, _, size)| *size > IMMOBILE * l.mass)
             .map(|(l, x, size)| (l, x, 1.0 / size.sqrt()))
             .collect();
-        let mut yields = net;
-        if !all.is_empty() {
-            let mut k = DMatrix::zeros(all.len(), all.len());
-            for (i, (l, _, scale)) in all.iter().enumerate() {
-                for (j, (_, x, other)) in all[..=i].iter().enumerate() {
+        // what friction cannot hold slides, with all of it
+        while !held.is_empty() {
+            let mut k = DMatrix::zeros(held.len(), held.len());
+            for (i, (l, _, scale)) in held.iter().enumerate() {
+                for (j, (_, x, other)) in held[..=i].iter().enumerate() {
                     k[(i, j)] = scale * other * product(&l.wrench, x);
                 }
                 k[(i, i)] += REDUNDANT;
             }
-            let rates = |v: &[f64]| {
-                let each = all.iter().map(|(l, _, s)| s * product(&l.wrench, v));
-                DVector::from_iterator(all.len(), each)
-            };
-            let (mut impulses, by_forces) = (rates(&yields), rates(&free));
+            let rates = held.iter().map(|(l, _, s)| s * product(&l.wrench, &yields));
+            let mut impulses = DVector::from_iterator(held.len(), rates);
             // the lower triangle alone is read
-            if let Some(k) = k.cholesky() {
-                k.solve_mut(&mut impulses);
-                error -= impulses.dot(&by_forces);
-                for ((_, x, scale), impulse) in all.iter().zip(&impulses) {
-                    let each = yields.iter_mut().zip(x.iter());
-                    each.for_each(|(y, x)| *y -= scale * impulse * x);
+            let Some(k) = k.cholesky() else { break };
+            k.solve_mut(&mut impulses);
+            let each = held.iter().zip(&impulses);
+            let sizes: Vec<_> = each.map(|((_, _, scale), p)| scale * p).collect();
+            let slides = |(l, _, _): &(&Loaded, _, _), p: f64| p.abs() > l.most[interval];
+            let any = held.iter().zip(&sizes).any(|(own, p)| slides(own, *p));
+            let mut each = sizes.iter();
+            held.retain(|own| {
+                let p = *each.next().unwrap_or(&0.0);
+                let most = own.0.most[interval];
+                if !any || slides(own, p) {
+                    let p = p.clamp(-most, most);
+                    let each = yields.iter_mut().zip(own.1.iter());
+                    each.for_each(|(y, x)| *y -= p * x);
                 }
-            }
+                any && !slides(own, p)
+            });
         }
+        let error = momentum_product(m, &free, &yields);
         free.iter_mut().zip(&explicit).for_each(|(f, d)| *f -= d);
         Self {
             explicit,
-            at_knot,
+            implicit,
             free,
             yields,
             error,
@@ -230,7 +251,7 @@ impl Push {
 
     /// All changes of velocities.
     fn net(&self, i: usize) -> f64 {
-        self.free[i] + self.explicit[i] + self.at_knot[i]
+        self.free[i] + self.explicit[i] + self.implicit[i]
     }
 
     /// What its displacement does more or less than its impulse with the mean of the velocities that change so, but for the error, J.
@@ -315,10 +336,13 @@ impl Layout {
         let each = memory.elements.iter().enumerate();
         let parts: Vec<_> = each.map(|e| self.parts(memory, e, y)).collect();
         let mut impulses = [0, 1].map(|k| parts.iter().map(|p| p[k]).collect::<Vec<_>>());
-        let loaded = self.loaded((w, memory), &impulses[1], loads);
+        let blow = self.blow((w, memory), &impulses[0], dim, loads);
+        let halves = [w.at.h_prev, h].map(|h| 0.5 * h);
+        let loaded = self.loaded((w, memory), (&impulses[1], halves), loads);
         let struck = self.struck_elsewhere(w, memory, y, &mut impulses);
         let ends = if y.is_empty() { 1 } else { 2 };
-        let mut rows = vec![0.0; dim * (AFTER * ends + loaded.len())];
+        let first = if y.is_empty() { AFTER } else { AFTER + WHOLE };
+        let mut rows = vec![0.0; dim * (first + loaded.len())];
         let row = |k: usize| dim * k..dim * (k + 1);
         momenta(w.model, w.before, -w.at.h_prev, &mut rows[row(0)]);
         let bounces = self.bounces(y);
@@ -333,7 +357,12 @@ impl Layout {
                     (_, false) => law.after(w.at.h_prev, h) * h * rate(after),
                     (_, true) => read + law.after(0.0, h) * h * rate(after),
                 };
-                let own = AFTER * k + if law.is_implicit() { AT_KNOT } else { EXPLICIT };
+                let own = AFTER * k
+                    + if law.is_implicit() {
+                        IMPLICIT
+                    } else {
+                        EXPLICIT
+                    };
                 let size = -damping * (before + after);
                 add_wrench(&mut rows[row(own)], parent, child, along, size);
             }
@@ -341,8 +370,7 @@ impl Layout {
         for (k, impulses) in impulses.iter().enumerate().take(ends) {
             let each = memory.elements.iter().zip(&self.slots).zip(impulses);
             for ((e, slot), own) in each {
-                let on = AFTER * k + if slot.is_friction() { AT_KNOT } else { TOUCH };
-                e.add_impulses(slot, *own, 1.0, &mut rows[row(on)]);
+                e.add_impulses(slot, *own, 1.0, &mut rows[row(AFTER * k + TOUCH)]);
             }
         }
         if ends == 2 {
@@ -352,15 +380,14 @@ impl Layout {
                 e.add_impulses(&self.slots[*i], *size, 1.0, touch);
             }
         }
-        for (own, to) in loaded
-            .iter()
-            .zip(rows[dim * AFTER * ends..].chunks_exact_mut(dim))
-        {
+        let units = rows[dim * first..].chunks_exact_mut(dim);
+        for (own, to) in loaded.iter().zip(units) {
             to[..own.wrench.len()].copy_from_slice(&own.wrench);
         }
         KnotBooks {
             rows,
             dim,
+            blow,
             impulses,
             struck,
             loaded,
@@ -368,11 +395,52 @@ impl Layout {
         }
     }
 
-    /// What is loaded over the intervals before and after the knot, by the impulses of the whole knot; keeps the latter.
-    fn loaded(
+    /// [`KnotBooks::blow`], of the impulses until the velocities that are read.
+    fn blow(
         &self,
         (w, memory): (&View, &Memory),
         impulses: &[[f64; 3]],
+        dim: usize,
+        Loads(before): &Loads,
+    ) -> Vec<f64> {
+        if !w.model.has_implicit_dampers() || w.at.before().is_none() {
+            return vec![];
+        }
+        let mut out = vec![];
+        let each = memory.elements.iter().zip(&self.slots).zip(impulses);
+        for (((e, slot), own), before) in each.zip(before) {
+            if slot.is_friction() || own[0] <= LOADED {
+                continue;
+            }
+            let new = [0, 1, 2].map(|k| if k < *before { 0.0 } else { own[k] });
+            if new != [0.0; 3] {
+                out.resize(dim, 0.0);
+                e.add_impulses(slot, new, 1.0, &mut out);
+            }
+        }
+        out
+    }
+
+    /// Adds what implicit dampers do without the blow, where there is one, after it was solved for.
+    pub(crate) fn add_unstruck(&self, w: &View, books: &mut KnotBooks) {
+        let n = 6 * w.poses.len();
+        let v = less(&w.trial[..n], &books.blow[..n]);
+        let to = &mut books.rows[books.dim * UNSTRUCK..books.dim * AFTER];
+        (w.model).each_damper(w.poses, |(parent, child), along, (damping, law), _| {
+            if law.is_implicit() {
+                let after = law.after(w.at.h_prev, 0.0) * dot(&v, parent, child, along);
+                let before = law.before() * w.at.h_prev * dot(w.before, parent, child, along);
+                add_wrench(to, parent, child, along, -damping * (before + after));
+            }
+        });
+    }
+
+    /// What is loaded over the intervals before and after the knot, by the impulses of the whole knot; keeps the latter. Forces act at
+    /// the knot for `halves` of either.
+    fn loaded(
+        &self,
+        (w, memory): (&View, &Memory),
+        (impulses, halves): (&[[f64; 3]], [f64; 2]),
         Loads(before): &mut Loads,
     ) -> Vec<Loaded> {
         // gravity is constant: what it does within half a step barely changes
@@ -383,13 +451,7 @@ impl Layout {
         let mut all = vec![];
         let each = memory.elements.iter().zip(&self.slots);
         for ((e, slot), (own, before)) in each.zip(impulses.iter().zip(before)) {
-            // friction in joints is a bounded force
-            let after = match own {
-                _ if slot.is_friction() || own[0] <= LOADED => 0,
-                [g, t, s] if t.hypot(*s) < HOLDS * e.law.mu * g => 3,
-                _ => 1,
-            };
-            for k in 0..after.max(*before) {
+            let mut add = |k: usize, most: [f64; 2]| {
                 let mut unit = [0.0; 3];
                 unit[k] = 1.0;
                 let mut wrench = vec![0.0; 6 * self.sizes.len()];
@@ -397,8 +459,22 @@ impl Layout {
                 all.push(Loaded {
                     wrench,
                     mass: slot.mass,
-                    over: [k < *before, k < after],
+                    most,
                 });
+            };
+            if let Source::Friction(j, i) = slot.source {
+                let friction = w.model.joints[j].directions[i].friction;
+                add(1, halves.map(|half| half * friction / slot.mass));
+                continue;
+            }
+            let after = match own {
+                _ if own[0] <= LOADED => 0,
+                [g, t, s] if t.hypot(*s) < HOLDS * e.law.mu * g => 3,
+                _ => 1,
+            };
+            for k in 0..after.max(*before) {
+                let bears = |loaded: bool| if loaded { f64::INFINITY } else { 0.0 };
+                add(k, [bears(k < *before), bears(k < after)]);
             }
             *before = after;
         }
@@ -414,8 +490,10 @@ impl Layout {
             .map(|r| &r[..n])
             .collect();
         let (ends, moved) = rows.split_at(rows.len() - books.loaded.len());
-        let push =
-            |changes, interval| Push::new(w.model, changes, (&books.loaded, moved), interval);
+        let push = |changes: [Vec<f64>; 3], unstruck: &[f64], interval| {
+            let loaded = (&books.loaded[..], moved);
+            Push::new(w.model, changes, unstruck, loaded, interval)
+        };
         let exchange = |k: usize, after: &[f64], pushes: [Option<&Push>; 2]| {
             let [mean, change] = mean_and_change(ends[0], after);
             let struck = if k == 0 { &[] } else { &books.struck[..] };
@@ -434,12 +512,17 @@ impl Layout {
             let changes = [
                 net.collect(),
                 ends[EXPLICIT].to_vec(),
-                ends[AT_KNOT].to_vec(),
+                ends[IMPLICIT].to_vec(),
             ];
-            push(changes, 0)
+            let unstruck = if books.blow.is_empty() {
+                IMPLICIT
+            } else {
+                UNSTRUCK
+            };
+            push(changes, ends[unstruck], 0)
         });
         let before = before.as_ref();
-        let whole = ends[AFTER..].first_chunk::<AFTER>().map(|of| {
+        let whole = ends[AFTER..].first_chunk::<WHOLE>().map(|of| {
             // what the half of the interval before leaves
             let left = |row: usize, past: fn(&Push, usize) -> f64| -> Vec<f64> {
                 let own = |i: usize| of[row][i] - before.map_or(0.0, |b| past(b, i));
@@ -448,12 +531,10 @@ impl Layout {
             let after = of[0];
             let net = (0..n)
                 .map(|i| after[i] - ends[0][i] - of[TOUCH][i] - before.map_or(0.0, |b| b.net(i)));
-            let changes = [
-                net.collect(),
-                left(EXPLICIT, |b, i| b.explicit[i]),
-                left(AT_KNOT, |b, i| b.at_knot[i]),
-            ];
-            exchange(1, after, [before, Some(&push(changes, 1))])
+            let implicit = left(IMPLICIT, |b, i| b.implicit[i]);
+            let explicit = left(EXPLICIT, |b, i| b.explicit[i]);
+            let changes = [net.collect(), explicit, implicit.clone()];
+            exchange(1, after, [before, Some(&push(changes, &implicit, 1))])
         });
         KnotWork {
             before: exchange(0, &w.trial[..n], [before, None]),

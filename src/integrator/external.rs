@@ -126,7 +126,7 @@ impl ExternalWork {
     ///
     /// In the steps' own equations half of a force's impulse over an interval acts at either end, between the velocity at the knot and
     /// that of the interval. Of the actuators' efforts `F` it is the change of `(h^2/8) F' M^-1 F` over each interval, `M` with what is
-    /// loaded then.
+    /// loaded then and what friction in joints holds.
     pub fn unresolved(&self) -> f64 {
         self.left.unresolved + self.here.unresolved
     }

@@ -17,12 +17,11 @@ use crate::spatial::{Mat3, Pose, Vec3};
 /// Power iterations of a mode: the largest eigenvalue within a tenth. Ten leave 0.76 of it in a tree of the samples whose dampers
 /// are scaled, where the largest eigenvalues are close to each other.
 const ITERATIONS: usize = 30;
-/// Iterations until which a rate that stays the same may still be that of a slower mode: what little the first vector has of the fastest
-/// one has then grown.
-const FIRST_ITERATIONS: usize = 6;
-/// Change of the rate in an iteration below which it is found: it only grows if forces have a potential, and what is then left is far below
-/// a tenth.
+/// Change of the rate in an iteration below which it has settled, after how many iterations, and how often in a row: then it is found. If the
+/// first vector has less than a thousandth of the fastest mode, it may be that of a slower one.
 const SETTLED: f64 = 1e-4;
+const UNSETTLED: usize = 6;
+const IN_A_ROW: usize = 2;
 
 /// Parts of a vector that spread evenly, -1/2 to 1/2: multiples of the golden ratio.
 fn spread(i: usize) -> f64 {
@@ -197,7 +196,7 @@ impl Turning {
             }
         }
         let along = |m: &Mechanism, v: &[f64]| (0..n).map(|b| energy(m, v, b)).sum::<f64>();
-        let mut found: Option<Swing> = None;
+        let (mut found, mut settled) = (None::<Swing>, 0);
         for iteration in 0..ITERATIONS {
             self.turn();
             solve(w, &self.wrench, &mut self.velocity);
@@ -220,9 +219,13 @@ impl Turning {
                 body,
                 ..Swing::default()
             });
-            if iteration >= FIRST_ITERATIONS
-                && last.is_some_and(|last| (rate - last.rate).abs() < SETTLED * rate)
-            {
+            let change = last.map_or(f64::INFINITY, |last| (rate - last.rate).abs());
+            settled = if change < SETTLED * rate {
+                settled + 1
+            } else {
+                0
+            };
+            if iteration >= UNSETTLED && settled >= IN_A_ROW {
                 break;
             }
             let scale = 1.0 / after.sqrt();

@@ -6,8 +6,9 @@
 //! alarms ([`Mechanical::swing`]), from the impulses of the step before; the step then has the smallest number of parts, a
 //! power of two, for which `h omega` of a part is below one, no body turns by more than [`COARSE_TURN`] that its rotation law
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
-//! [`MOST`], or with one more if a joint with two turns is at half a turn where a part begins; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
-//! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for.
+//! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
+//! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for. Where a joint
+//! with two turns is at half a turn as a part begins, the step has one part more.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
@@ -464,7 +465,8 @@ impl<S: Mechanical> Step for Divided<S> {
         // if no number of parts is solved early, all are tried with as many iterations as contacts may have
         let (fewest, mut early, mut cut) = (n, EARLY, false);
         let (mut coarser, stable) = (n, Self::stable_parts(at, &swing));
-        let mut moved = false;
+        // the number that a joint at half a turn moved, and its failure
+        let (mut moved, mut half_turn) = (0, None);
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
@@ -502,11 +504,11 @@ impl<S: Mechanical> Step for Divided<S> {
                         n = asked;
                     }
                 }
-                // other parts begin elsewhere
-                Err(e) if e.failure == StepFailure::HalfTurn && !moved => {
+                // of one part more or less none begins where one did, but for the first
+                Err(e) if e.failure == StepFailure::HalfTurn && moved != n => {
                     n = if n < MOST { n + 1 } else { n - 1 };
-                    moved = true;
-                    first.get_or_insert(e);
+                    moved = n;
+                    half_turn.get_or_insert(e);
                 }
                 Err(e) if may_divide(e.failure) && coarser == fewest && 2 * n <= MOST => {
                     n *= 2;
@@ -523,7 +525,9 @@ impl<S: Mechanical> Step for Divided<S> {
                     (n, early) = (coarser, usize::MAX);
                     first.get_or_insert(e);
                 }
-                Err(e) => return Err(self.name_swing(at, &swing, first.unwrap_or(e))),
+                Err(e) => {
+                    return Err(self.name_swing(at, &swing, first.or(half_turn).unwrap_or(e)));
+                }
             }
         };
         last[0] = 1.0 / n as f64;

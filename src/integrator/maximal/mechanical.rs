@@ -227,11 +227,22 @@ impl Mechanical for Maximal {
         let mut books = self
             .contacts
             .begin_work(&self.view(w), &w.contacts, step, dim, loads);
-        // what the impulses change within the joints alone, without what dampers hold back after the interval before
         let (touching, at) = (w.contacts.part(), w.knot.at);
-        w.knot.at.h_prev = 0.0;
-        self.assemble(w);
-        let factored = self.factor(w);
+        let mut factored = Ok(());
+        if !books.blow.is_empty() {
+            self.assemble(w);
+            factored = self.factor(w);
+            if factored.is_ok() {
+                self.solve_wrenches(w, &mut books.blow);
+                self.contacts.add_unstruck(&self.view(w), &mut books);
+            }
+        }
+        if factored.is_ok() {
+            // what the impulses change within the joints alone, without what dampers hold back after the interval before
+            w.knot.at.h_prev = 0.0;
+            self.assemble(w);
+            factored = self.factor(w);
+        }
         if factored.is_ok() {
             self.solve_wrenches(w, &mut books.rows);
         }

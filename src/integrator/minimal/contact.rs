@@ -558,15 +558,21 @@ impl Minimal {
         let step = (seen.y, &after[..], seen.at.h);
         let memory = &w.touching.memory;
         let mut books = (self.contacts).begin_work(&self.view(w), memory, step, dim, loads);
-        // what the impulses change within the joints alone, without what dampers hold back after the interval before
+        let singular = |body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN);
         (w.touching.acts, w.observation.is_linear) = (false, false);
+        if !books.blow.is_empty() {
+            self.factor(w, 0.0).map_err(singular)?;
+            self.solve_wrenches(w, &mut books.blow);
+            self.contacts.add_unstruck(&self.view(w), &mut books);
+        }
+        // what the impulses change within the joints alone, without what dampers hold back after the interval before
         let h_prev = std::mem::replace(&mut w.h_prev, 0.0);
         let factored = self.factor(w, 0.0);
         if factored.is_ok() {
             self.solve_wrenches(w, &mut books.rows);
         }
         w.h_prev = h_prev;
-        factored.map_err(|body| self.failure(StepFailure::Singular, &seen.at, body, f64::NAN))?;
+        factored.map_err(singular)?;
         let memory = &w.touching.memory;
         Ok(Some(self.contacts.end_work(&self.view(w), memory, books)))
     }
