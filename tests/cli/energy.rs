@@ -733,6 +733,129 @@ fn friction_beside_implicit_dampers_adds_no_energy_error() {
     }
 }
 
+/// A leg that lands on a light foot, held back by an implicit damper or by friction, does not make the blow a work of what its spring or motor
+/// would throw: `(h^2/8) F^2/m` is 20 to 700 J here. What friction locks lands dead, and loses all of its kinetic energy.
+#[test]
+fn landings_on_light_feet_have_their_own_work() {
+    let folder = Folder::new("energy_landing");
+    let landing = |trunk: f64, foot: f64, h: f64, leg: &str, start: [f64; 3], integrator: &str| {
+        let [length, height, rate] = start;
+        let text = format!(
+            "time_step = {h}\nhorizon = 0.3\n[mechanism.half_spaces.floor]\n[mechanism.bodies.trunk]\nmass = {trunk}\n\
+             shape = {{ box = [0.2, 0.2, 0.2] }}\n[mechanism.joints.rail]\nkind = \"prismatic\"\nchild = \"trunk\"\n\
+             axis = [0, 0, 1]\n[mechanism.bodies.foot]\nmass = {foot}\nshape = {{ sphere = 0.03 }}\n\
+             contacts.c = {{ friction = 0.5 }}\n[mechanism.joints.leg]\nkind = \"prismatic\"\nparent = \"trunk\"\n\
+             child = \"foot\"\naxis = [0, 0, -1]\nparent_anchor = [0, 0, -0.1]\n{leg}\n[initial]\nleg = {length}\n\
+             rail = {{ coordinate = {height}, rate = {rate} }}\n"
+        );
+        let v = simulate(&folder, &text, &["--integrator", integrator]);
+        assert!(is_done(&v), "{leg}, {integrator}: {}", v["failure"]);
+        v
+    };
+    let damper = |k: f64, d: f64| {
+        format!("stiffness = {k}\nrest = 0.3\ndamping = {d}\nimplicit = true\nlimits = [0.1, 0.35]")
+    };
+    let held = |f: f64, d: f64| {
+        format!(
+            "damping = {d}\nimplicit = true\n[mechanism.actuators.a]\njoint = \"leg\"\n[guess]\ncontrols = {{ a = {f} }}"
+        )
+    };
+    for (i, (trunk, foot, h, leg, start)) in [
+        (
+            1.0,
+            0.02,
+            0.01,
+            damper(3089.0, 322.0),
+            [0.28199, 0.43704, -0.112],
+        ),
+        (
+            1.0,
+            0.02,
+            0.005,
+            damper(3089.0, 322.0),
+            [0.28199, 0.43704, -0.112],
+        ),
+        (
+            10.0,
+            0.01,
+            0.005,
+            damper(165_720.0, 17_438.0),
+            [0.27079, 0.44564, -0.645],
+        ),
+        (3.0, 0.05, 0.002, damper(2e4, 900.0), [0.28, 0.45, -0.5]),
+        (
+            5.0,
+            0.01,
+            0.01,
+            held(1317.0, 1606.0),
+            [0.27082, 0.42719, -0.18],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let v = landing(trunk, foot, h, &leg, start, BOTH[i % 2]);
+        let works = ["actuators", "dampers", "friction", "impacts"];
+        let moved: f64 = works.iter().map(|w| number(&v["work"], w).abs()).sum();
+        let error = number(&v, "energy_error_max");
+        assert!(error < 0.1 * moved, "{leg}: {error} of {moved} J");
+        let impacts = number(&v["work"], "impacts");
+        assert!(
+            impacts < 0.0 && -impacts < 0.4 * moved,
+            "{leg}: {impacts} of {moved} J"
+        );
+    }
+    for (i, (foot, h, friction)) in [
+        (0.01, 0.005, 705.0),
+        (0.01, 0.01, 705.0),
+        (0.02, 0.01, 900.0),
+        (0.05, 0.01, 600.0),
+        (0.2, 0.005, 2e3),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let leg = format!("stiffness = 24874.0\nrest = 0.3\nfriction = {friction}");
+        let v = landing(1.0, foot, h, &leg, [0.2782, 0.43674, -0.113], BOTH[i % 2]);
+        let lost = number(&v, "energy_final") - number(&v, "energy_initial");
+        let impacts = number(&v["work"], "impacts");
+        assert!(
+            lost < -0.1 && (impacts / lost - 1.0).abs() < 1e-6,
+            "{leg}: {impacts} J of {lost} J"
+        );
+    }
+}
+
+/// A constant push is exact whatever friction it works against, and however often that reverses.
+#[test]
+fn pushes_against_friction_are_exact() {
+    let folder = Folder::new("energy_push");
+    for (i, (push, friction, period)) in [
+        (10.0, 5.0, 20),
+        (10.0, 0.5, 7),
+        (3.0, 2.9, 11),
+        (20.0, 8.0, 3),
+        (1.0, 0.01, 30),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let each = (0..200).map(|k| if k / period % 2 == 0 { push } else { -push });
+        let text = format!(
+            "time_step = 0.01\nhorizon = 2.0\n[mechanism]\ngravity = [0.0, 0.0, 0.0]\n[mechanism.bodies.b]\nmass = 0.05\n\
+             inertia = [0.005, 0.005, 0.005]\n[mechanism.joints.j]\nkind = \"prismatic\"\nchild = \"b\"\naxis = [0, 0, 1]\n\
+             friction = {friction}\n[mechanism.actuators.a]\njoint = \"j\"\n[guess]\ncontrols = {{ a = {:?} }}\n",
+            each.collect::<Vec<f64>>()
+        );
+        let v = simulate(&folder, &text, &["--integrator", BOTH[i % 2]]);
+        let error = number(&v, "energy_error_max") / number(&v["work"], "friction").abs();
+        assert!(
+            is_done(&v) && error < 1e-11,
+            "{push}, {friction}, {period}: {error}"
+        );
+    }
+}
+
 /// An explosion is reported with the state at which it shows, and with what was gained.
 #[test]
 fn an_explosion_is_reported_where_it_shows() {

@@ -231,7 +231,10 @@ impl Rounds {
                 return Ok(f64::INFINITY);
             }
             let enough = self.tolerance * self.size(e);
-            let ended = !e.path.has_gaps && e.predicts_at_most(enough);
+            // a model whose rounding predicts a loss is none of a minimum: rounds would not end
+            let ended = !e.path.has_gaps
+                && e.predicts_at_most(enough)
+                && e.attainable_reduction() >= -enough;
             let optimality = self.optimality(e);
             if !ended || !self.finish_round(e, state, optimality)? {
                 return Ok(optimality);
