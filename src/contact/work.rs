@@ -49,13 +49,14 @@ const IMMOBILE: f64 = 1e-9;
 /// What is added to the diagonal of `K`, by its size, so that places which hold the same can be solved for.
 const REDUNDANT: f64 = 1e-10;
 
-/// Numbers of rows of [`KnotBooks`], behind that of momenta, and how many there are until the velocities that are read.
+/// Where rows of [`KnotBooks`] stand. Row 0 has the momenta before the knot.
 const TOUCH: usize = 1;
 const EXPLICIT: usize = 2;
 const IMPLICIT: usize = 3;
 const UNSTRUCK: usize = 4;
+/// The row of the momenta after the knot. The impulses of the whole knot follow it in the same order.
 const AFTER: usize = 5;
-/// How many there are of the whole knot.
+/// Number of rows of the whole knot.
 const WHOLE: usize = 4;
 
 /// Work done at a knot, J.

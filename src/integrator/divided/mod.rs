@@ -162,6 +162,15 @@ impl<S: Mechanical> Divided<S> {
             .max(1)
     }
 
+    /// The last estimate of the fastest swing that a step's unknowns hold; none before the first step.
+    fn estimate(&self, y: &[f64]) -> Estimate {
+        let (ratio, bound) = (y[2 * self.inner_dims.ny + 2], y[2 * self.inner_dims.ny + 3]);
+        Estimate {
+            ratio: if ratio == 0.0 { 1.0 } else { ratio },
+            bound,
+        }
+    }
+
     /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
     fn weight(&self, y: &[f64]) -> f64 {
         y.get(2 * self.inner_dims.ny + 1).copied().unwrap_or(0.0)
@@ -258,6 +267,22 @@ impl<S: Mechanical> Divided<S> {
             n *= 2;
         }
         Ok((n, Swing { rate, ..swing }))
+    }
+
+    /// The same of a step that was made, by the state at its end and the unknowns of its last part.
+    fn asked_after(
+        &self,
+        last: &Knot,
+        made: KnotPoint,
+        known: &mut Estimate,
+        w: &mut S::Work,
+    ) -> Result<(usize, Swing), StepError> {
+        let at = Knot {
+            h_prev: last.h,
+            ..made.at
+        };
+        let weight = 0.5 * (last.h_prev + last.h);
+        self.asked(&KnotPoint { at, ..made }, weight, known, w)
     }
 
     /// Parts that keep `h omega` of the swing below [`STABLE`].
@@ -443,14 +468,7 @@ impl<S: Mechanical> Step for Divided<S> {
             p,
             y: &[],
         };
-        let mut known = Estimate {
-            ratio: match y[2 * d.ny + 2] {
-                // of no step
-                0.0 => 1.0,
-                ratio => ratio,
-            },
-            bound: y[2 * d.ny + 3],
-        };
+        let mut known = self.estimate(y);
         let (mut n, mut swing) = {
             let before = KnotPoint {
                 at: Self::part(at, share, 1, 0),
@@ -479,17 +497,13 @@ impl<S: Mechanical> Step for Divided<S> {
                     let unknown = at.before().is_none() && first.is_none();
                     let (asked, found) = if unknown {
                         let last = Self::part(at, share, n, n - 1);
-                        let after = KnotPoint {
-                            at: Knot {
-                                h_prev: last.h,
-                                ..*at
-                            },
-                            x: out,
-                            y: &w.unknowns[n - 1],
-                            ..seen
-                        };
-                        let weight = 0.5 * (last.h_prev + last.h);
-                        self.asked(&after, weight, &mut known, &mut w.own)?
+                        let y = &w.unknowns[n - 1];
+                        self.asked_after(
+                            &last,
+                            KnotPoint { x: out, y, ..seen },
+                            &mut known,
+                            &mut w.own,
+                        )?
                     } else {
                         (n, swing)
                     };
