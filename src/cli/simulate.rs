@@ -364,7 +364,7 @@ impl<'a> Report<'a> {
 
     fn to_json(&self, status: &str, failure: Option<&StepError>, files: &[String]) -> Value {
         let (system, stats, balance) = (&self.model.system, &self.stats, self.balance);
-        let last = balance.kinetic.len() - 1;
+        let last = self.knot_before(failure);
         let [violation, treated_violation] = self.violations;
         let parts = match system.choice().substeps() {
             Substeps::Equal(n) => n.get(),
@@ -374,7 +374,7 @@ impl<'a> Report<'a> {
             "status": status,
             "steps": self.t.steps(),
             "time_step": self.model.problem.intervals[0],
-            "duration": self.duration(),
+            "duration": self.t.knot(last).t,
             "integrator": system.choice().name(),
             "order": system.choice().order(),
             "substeps_mean": self.mean(parts * stats.parts),
@@ -391,7 +391,7 @@ impl<'a> Report<'a> {
             "energy_final": balance.energy(last),
             "work": report::work(balance, last),
             "energy_error_max": balance.largest_error(),
-            "final": report::final_state(self.model, self.t, balance, self.knot_before(failure)),
+            "final": report::final_state(self.model, self.t, balance, last),
             "files": files,
         });
         if let Some(e) = failure {

@@ -54,6 +54,8 @@ const SWEEPS: usize = 3;
 /// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
 /// in an iteration, and what it leaves is polished.
 const LEFT: f64 = 1e-8;
+/// Impulses, as velocities, m/s, below which nothing acts: the end of the central path leaves less where a gap is open by more than a micrometer.
+const ACTS: f64 = 1e-6;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
 /// A solve ends at rounding after `FLAT` iterations near the end of the path in which its residual did not halve, if at last no velocity
@@ -198,6 +200,9 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             };
         }
         self.stats.iterations = self.step.contacts().spent;
+        let mut each = self.step.contacts().elements.iter();
+        let acts = each.any(|e| e.local.impulses().iter().any(|v| v.abs() > ACTS));
+        self.stats.touched = usize::from(acts);
         solved.map(|()| self.stats)
     }
 

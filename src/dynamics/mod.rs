@@ -125,6 +125,8 @@ pub struct StepStats {
     pub restarts: usize,
     /// 1 if the step begins at a singular position of a loop and was solved in another way for that.
     pub treated: usize,
+    /// 1 if a contact, a limit or dry friction acted in it.
+    pub touched: usize,
     /// Iterations of its longest solve, where there were several: of the parts of a divided step, and before and after an impact.
     /// Else 0, see [`StepStats::longest`].
     pub most: usize,
@@ -141,6 +143,7 @@ impl StepStats {
             fallbacks: self.fallbacks + next.fallbacks,
             restarts: self.restarts + next.restarts,
             treated: self.treated.max(next.treated),
+            touched: self.touched.max(next.touched),
             ..*next
         }
     }

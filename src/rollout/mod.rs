@@ -449,6 +449,7 @@ mod tests {
             restarts: 0,
             rounded: 1,
             treated: 1,
+            touched: 0,
             parts: iterations,
         };
         let mut all = RolloutStats::default();

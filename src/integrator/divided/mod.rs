@@ -8,12 +8,13 @@
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
 //! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
 //! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for. Where a joint
-//! with two turns is at half a turn as a part begins, the step has one part more.
+//! with two turns is at half a turn as a part begins, the step has one part more. Where nothing touches, the number falls only after it was
+//! larger than needed for a while ([`HELD`]): each change costs conserved energy.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
 //! acted in the last, the bound and its ratio to the swing when that was last estimated (it is again where the bound
-//! grows or falls, or bodies have turned), and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! grows or falls, or bodies have turned), the number that is held and for how many steps, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod derivative;
@@ -58,6 +59,8 @@ const UNSTABLE: f64 = 1.5;
 const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
+/// Numbers of a step's own among its unknowns.
+const OWN: usize = 6;
 /// Parts at most: bodies that swing at 25 600 rad/s, at a time step of 0.01 s. Bodies of 10 g that hold heavy ones swing at up to
 /// 18 000 rad/s: with 64 parts, 2 of 600 random trees failed in their first step.
 pub const MOST: usize = 256;
@@ -65,6 +68,11 @@ pub const MOST: usize = 256;
 /// around what stops them 150 to 400; of random trees, steps that took thousands were solved in half of them or a quarter. With 200, steps
 /// of jams were divided 256 times before their path was followed.
 const EARLY: usize = 500;
+
+/// Parts that are made before their number is halved, where nothing touches. Where a number changes, the energy that the steps conserve does, by a
+/// part of order `(h omega)^2`. Numbers that follow a swing up and down let a four-bar on a spring lose 25 of 248 J in 5 s, and 1.7 J if they are
+/// held. This many parts take as long as a few steps with contacts.
+const HELD: usize = 1024;
 
 /// An integrator's steps, divided.
 #[derive(Debug)]
@@ -97,6 +105,36 @@ impl Estimate {
     fn may_surge(&self, n: usize, at: &Knot, swing: &Swing) -> bool {
         let bound = at.h.abs() * swing.bound;
         bound > STABLE && bound * (SURGE * self.ratio).min(1.0) / n as f64 > UNSTABLE
+    }
+}
+
+/// Into how many parts steps are divided where nothing touches, and for how many steps half of them would have been enough.
+#[derive(Clone, Copy)]
+struct Held {
+    parts: usize,
+    steps: usize,
+}
+
+impl Held {
+    /// After a step that asks for so many parts.
+    fn asked(self, n: usize) -> Self {
+        let Self { parts, steps } = self;
+        if 2 * n > parts {
+            Self {
+                parts: parts.max(n),
+                steps: 0,
+            }
+        } else if steps * parts < HELD {
+            Self {
+                parts,
+                steps: steps + 1,
+            }
+        } else {
+            Self {
+                parts: parts / 2,
+                steps: 0,
+            }
+        }
     }
 }
 
@@ -141,7 +179,7 @@ impl<S: Mechanical> Divided<S> {
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * inner_dims.ny + 4 + inner.tensions(),
+                ny: 2 * inner_dims.ny + OWN + inner.tensions(),
                 ..inner_dims
             },
             inner: Box::new(inner),
@@ -171,6 +209,15 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
+    /// The number of parts that a step's unknowns hold; none before the first step, and after one in which something touched.
+    fn held(&self, y: &[f64]) -> Held {
+        let (parts, steps) = (y[2 * self.inner_dims.ny + 4], y[2 * self.inner_dims.ny + 5]);
+        Held {
+            parts: (parts as usize).max(1),
+            steps: steps as usize,
+        }
+    }
+
     /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
     fn weight(&self, y: &[f64]) -> f64 {
         y.get(2 * self.inner_dims.ny + 1).copied().unwrap_or(0.0)
@@ -192,14 +239,14 @@ impl<S: Mechanical> Divided<S> {
         let ny = self.inner_dims.ny;
         let (of_last, tensions) = out.split_at_mut(ny);
         of_last.copy_from_slice(&y[ny..2 * ny]);
-        tensions.copy_from_slice(&y[2 * ny + 4..]);
+        tensions.copy_from_slice(&y[2 * ny + OWN..]);
     }
 
     /// Writes the unknowns of a step in `n` parts, from those of the parts; `last` is the knot of the last part.
     fn write_unknowns(
         &self,
         last: &Knot,
-        (n, found): (usize, Estimate),
+        (n, found, held): (usize, Estimate, Option<Held>),
         parts: &[Vec<f64>],
         y: &mut [f64],
     ) {
@@ -207,10 +254,12 @@ impl<S: Mechanical> Divided<S> {
         let (of_last, tensions) = parts[n - 1].split_at(ny);
         y[..ny].copy_from_slice(&parts[0][..ny]);
         y[ny..2 * ny].copy_from_slice(of_last);
-        y[2 * ny + 4..].copy_from_slice(tensions);
+        y[2 * ny + OWN..].copy_from_slice(tensions);
         y[2 * ny] = n as f64;
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
         (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
+        let held = held.map_or([0.0; 2], |held| [held.parts as f64, held.steps as f64]);
+        y[2 * ny + 4..2 * ny + OWN].copy_from_slice(&held);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -469,7 +518,7 @@ impl<S: Mechanical> Step for Divided<S> {
             y: &[],
         };
         let mut known = self.estimate(y);
-        let (mut n, mut swing) = {
+        let (asked, mut swing) = {
             let before = KnotPoint {
                 at: Self::part(at, share, 1, 0),
                 x: inner,
@@ -478,6 +527,8 @@ impl<S: Mechanical> Step for Divided<S> {
             };
             self.asked(&before, self.weight(y), &mut known, &mut w.own)?
         };
+        let held = self.held(y).asked(asked);
+        let mut n = held.parts;
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
         // if no number of parts is solved early, all are tried with as many iterations as contacts may have
@@ -545,7 +596,9 @@ impl<S: Mechanical> Step for Divided<S> {
             }
         };
         last[0] = 1.0 / n as f64;
-        self.write_unknowns(&Self::part(at, share, n, n - 1), (n, known), &w.unknowns, y);
+        let held = (stats.touched == 0).then_some(held);
+        let of_last = Self::part(at, share, n, n - 1);
+        self.write_unknowns(&of_last, (n, known, held), &w.unknowns, y);
         Ok(stats)
     }
 

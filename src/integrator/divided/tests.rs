@@ -43,7 +43,7 @@ fn hang(s: Maximal, x: &[f64], h: f64, seconds: f64) -> (f64, RolloutStats) {
 /// Of some 60 J that are at play.
 #[test]
 fn chains_of_light_bodies_swing() {
-    for (j, limit) in [(1e-3, 2.5), (1e-4, 5.0), (1e-5, 8.0)] {
+    for (j, limit) in [(1e-3, 3.5), (1e-4, 14.0), (1e-5, 16.0)] {
         let (s, x) = chain(j, 1.2);
         let (error, stats) = hang(s, &x, 0.01, 4.0);
         let mean = stats.parts as f64 / stats.steps as f64;
@@ -51,7 +51,7 @@ fn chains_of_light_bodies_swing() {
             "J {j:e}: energy {error:.2e} J, {mean:.2} parts, most {}",
             stats.most_parts
         );
-        assert!(error < 3.0, "J {j:e}: {error:e}");
+        assert!(error < 1.0, "J {j:e}: {error:e}");
         // they are chaotic: rounding decides how fast the fastest whip is
         assert!(mean < limit && stats.most_parts < MOST, "J {j:e}: {mean}");
     }

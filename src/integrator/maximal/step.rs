@@ -48,13 +48,7 @@ impl Maximal {
         while strikes {
             self.strike(at, x, u, w)?;
             let behind = self.solve_prepared(w, y)?;
-            stats = StepStats {
-                iterations: stats.iterations + behind.iterations,
-                most: stats.longest().max(behind.longest()),
-                restarts: stats.restarts + behind.restarts,
-                fallbacks: stats.fallbacks + behind.fallbacks,
-                ..behind
-            };
+            stats = stats.and(&behind);
             // each time more does
             strikes = match self.strikes_after_blow(w) {
                 AfterBlow::Nothing => false,
