@@ -347,7 +347,7 @@ fn qualities(
             .zip(decided)
             .zip(balances)
             .filter_map(|(((name, m, t), decided), b)| {
-                let quality = Quality::of(m, t, decided, b).inspect(|q| q.warn(m))?;
+                let quality = Quality::of(m, t, decided, b).inspect(|q| q.warn(m, t))?;
                 Some((name.to_owned(), quality))
             });
     found.collect()

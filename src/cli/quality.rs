@@ -1,5 +1,6 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
+use super::verdict::warn_of_stiffness;
 use super::{report, warn};
 use least_action::control::ClosedLoop;
 use least_action::dynamics::{Observe, StepFailure};
@@ -170,8 +171,10 @@ impl Quality {
     }
 
     /// Warns where the discretization is too coarse.
-    pub fn warn(&self, model: &Model) {
-        warn_of_energy(model, &self.balance);
+    pub fn warn(&self, model: &Model, t: &Trajectory) {
+        if warn_of_energy(model, &self.balance) {
+            warn_of_stiffness(model, t);
+        }
         if self.share().is_some_and(|share| share > 1.0) {
             warn(format!(
                 "at half of the time step, {}, the end moves by more than the whole motion: the result holds for this time step alone; take a smaller one{}",
@@ -267,10 +270,11 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Warns if the energy error of the motion is large against the energy in play.
-pub fn warn_of_energy(model: &Model, balance: &Balance) {
+/// Warns if the energy error of the motion is large against the energy in play, and tells whether it is.
+pub fn warn_of_energy(model: &Model, balance: &Balance) -> bool {
     let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
-    if error > (LARGE * in_play).max(LEAST) {
+    let is_large = error > (LARGE * in_play).max(LEAST);
+    if is_large {
         // of shorter steps there are fewer automatic parts
         let finer = match model.system.choice().substeps() {
             Substeps::Auto => "a fixed number of substeps above the automatic one (substeps = N)",
@@ -280,6 +284,7 @@ pub fn warn_of_energy(model: &Model, balance: &Balance) {
             "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {finer}"
         ));
     }
+    is_large
 }
 
 /// How far bodies are from other poses.

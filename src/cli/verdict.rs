@@ -293,6 +293,13 @@ const SEARCHED: usize = 25;
 /// `h d c` of a damper above which a rate changes its sign in every step.
 const RINGING: f64 = 2.0;
 
+/// Warns of springs and dampers that are too stiff for the steps of a plan.
+pub fn warn_of_stiffness(model: &Model, t: &Trajectory) {
+    // where a swing cannot be found, the energy and half of the time step tell
+    let _ = warn_of_swings(model, t, &RolloutStats::default());
+    warn_of_dampers(model, t);
+}
+
 /// Warns of a damper that is too stiff for its steps: rates ring after every sudden change, and the energy at knots is wrong.
 fn warn_of_dampers(model: &Model, t: &Trajectory) {
     let (system, m) = (&model.system, model.system.mechanism());
