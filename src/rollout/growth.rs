@@ -113,7 +113,7 @@ impl Balance {
     /// The first of several knots in sequence, or until the end, at which something is wrong by what was in play until then.
     fn sustained(&self, wrong: impl Fn(usize, &InPlay) -> Option<Cause>) -> Option<Unexplained> {
         let mut play = InPlay::default();
-        let mut since = None;
+        let mut since: Option<Unexplained> = None;
         let last = self.kinetic.len().checked_sub(1)?;
         for k in 0..=last {
             play.add(self, k);
@@ -121,9 +121,9 @@ impl Balance {
                 since = None;
                 continue;
             };
-            let knot = *since.get_or_insert(k);
-            if k + 1 - knot == SUSTAINED || k == last {
-                return Some(Unexplained { knot, cause });
+            let first = since.get_or_insert(Unexplained { knot: k, cause });
+            if k + 1 - first.knot == SUSTAINED || k == last {
+                return since;
             }
         }
         None

@@ -930,5 +930,9 @@ fn an_explosion_is_reported_where_it_shows() {
             number(&v["failure"], "time"),
         );
         assert!(gained > 1.0 && time < 0.3, "{size}: {gained} J at {time} s");
+        // all of the same knot
+        assert!((number(&v, "duration") - time).abs() < 1e-9, "{v:#}");
+        let error = number(&v, "energy_final") - number(&v, "energy_initial");
+        assert!((error - gained).abs() < 1e-6 * gained, "{v:#}");
     }
 }

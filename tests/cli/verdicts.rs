@@ -252,6 +252,24 @@ fn a_solution_tells_of_its_energy_and_of_half_of_the_time_step() {
     );
 }
 
+/// A plan whose energy error is large names the spring's body, as its simulation does.
+#[test]
+fn solve_names_what_is_too_stiff() {
+    let folder = Folder::new("stiff_plan");
+    for (stiffness, is_stiff) in [(1500.0, true), (150.0, false)] {
+        let text = format!(
+            "time_step = 0.01\nhorizon = 0.2\n[mechanism.bodies.rod]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, 0.4] }}\n\
+             [mechanism.joints.s]\nkind = \"revolute\"\nchild = \"rod\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, 0.2]\n\
+             stiffness = {stiffness}\n[mechanism.actuators.m]\njoint = \"s\"\n[initial]\ns = 0.1\n\
+             [[costs]]\nquantity = {{ control = \"m\" }}\ntarget = 0.0\nweight = 1.0\nat = \"running\"\n"
+        );
+        folder.write("case.toml", &text);
+        let run = folder.run(&["solve", "case.toml"]).ended(0);
+        let names = run.err.contains("body `rod` swings at");
+        assert_eq!(names, is_stiff, "{}", run.err);
+    }
+}
+
 /// How far the end moves at half of the time step is what simulations of the plan's file at both steps say, however controls act.
 #[test]
 fn plans_are_played_back_as_their_controls_act() {
