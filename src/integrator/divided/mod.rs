@@ -9,7 +9,7 @@
 //! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
 //! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for. Where a joint
 //! with two turns is at half a turn as a part begins, the step has one part more. Where nothing touches, the number falls only after it was
-//! larger than needed for a while ([`HELD`]): each change costs conserved energy.
+//! larger than needed for a while (`HELD`): each change costs conserved energy.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
