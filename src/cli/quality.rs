@@ -270,7 +270,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Warns if the energy error of the motion is large against the energy in play, and tells whether it is.
+/// Warns if the energy error of the motion is large against the energy in play. Returns true if it is.
 pub fn warn_of_energy(model: &Model, balance: &Balance) -> bool {
     let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
     let is_large = error > (LARGE * in_play).max(LEAST);

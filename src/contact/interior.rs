@@ -54,10 +54,11 @@ const SWEEPS: usize = 3;
 /// Part of its right-hand side that a direction may leave where a step stays as the one before: Newton's method gains fewer digits
 /// in an iteration, and what it leaves is polished.
 const LEFT: f64 = 1e-8;
-/// Impulses, as velocities, m/s, below which nothing acts: the end of the central path leaves less where a gap is open by more than a micrometer.
-const ACTS: f64 = 1e-6;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
+/// Impulses, as velocities, m/s, below which nothing acts. The end of the central path leaves less, with the default `central_path` and parts
+/// of 0.01 s, if a gap is open by more than a micrometer.
+const ACTS: f64 = 1e-6;
 /// A solve ends at rounding after `FLAT` iterations near the end of the path in which its residual did not halve, if at last no velocity
 /// changed, and no gap differed from its slack, by more than `ROUNDING` times the largest velocity; or after as many in which all rows were
 /// solved and the products did not come closer to the central path. Newton's method would have doubled the number of correct digits in

@@ -8,13 +8,13 @@
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
 //! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
 //! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for. Where a joint
-//! with two turns is at half a turn as a part begins, the step has one part more. Where nothing touches, the number falls only after it was
-//! larger than needed for a while (`HELD`): each change costs conserved energy.
+//! with two turns is at half a turn as a part begins, the step has one part more. If nothing touches, the number falls only after it was
+//! larger than needed for a while (`KEPT`), because each change of it changes the conserved energy.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
 //! acted in the last, the bound and its ratio to the swing when that was last estimated (it is again where the bound
-//! grows or falls, or bodies have turned), the number that is held and for how many steps, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! grows or falls, or bodies have turned), the number that is kept and for how many steps half of it would do, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod derivative;
@@ -69,10 +69,10 @@ pub const MOST: usize = 256;
 /// of jams were divided 256 times before their path was followed.
 const EARLY: usize = 500;
 
-/// Parts that are made before their number is halved, where nothing touches. Where a number changes, the energy that the steps conserve does, by a
-/// part of order `(h omega)^2`. Numbers that follow a swing up and down let a four-bar on a spring lose 25 of 248 J in 5 s, and 1.7 J if they are
-/// held. This many parts take as long as a few steps with contacts.
-const HELD: usize = 1024;
+/// Parts that are made before their number is halved, if nothing touches. Each change of the number changes the conserved energy by order
+/// `(h omega)^2`. A number that follows each swing up and down lets a four-bar on a spring lose 25 of 248 J in 5 s; with this one it is
+/// off by 1.8 J. More parts cost time after each fast swing, 1024 for each halving; with 32 steps instead, double pendulums drifted by 5 %.
+const KEPT: usize = 1024;
 
 /// An integrator's steps, divided.
 #[derive(Debug)]
@@ -108,15 +108,18 @@ impl Estimate {
     }
 }
 
-/// Into how many parts steps are divided where nothing touches, and for how many steps half of them would have been enough.
+/// The number of parts that is kept while nothing touches, and for how many steps half of them would have been enough.
 #[derive(Clone, Copy)]
-struct Held {
+struct Hysteresis {
     parts: usize,
     steps: usize,
 }
 
-impl Held {
-    /// After a step that asks for so many parts.
+impl Hysteresis {
+    /// Nothing is kept.
+    const NONE: Self = Self { parts: 1, steps: 0 };
+
+    /// The number for a step that its start asks to have `n` parts.
     fn asked(self, n: usize) -> Self {
         let Self { parts, steps } = self;
         if 2 * n > parts {
@@ -124,7 +127,7 @@ impl Held {
                 parts: parts.max(n),
                 steps: 0,
             }
-        } else if steps * parts < HELD {
+        } else if steps * parts < KEPT {
             Self {
                 parts,
                 steps: steps + 1,
@@ -134,6 +137,17 @@ impl Held {
                 parts: parts / 2,
                 steps: 0,
             }
+        }
+    }
+
+    /// After a step that was made in `n` parts. One part more because of a half turn is not kept.
+    fn made(self, n: usize, stats: &StepStats) -> Self {
+        if stats.touched > 0 {
+            Self::NONE
+        } else if n > self.parts && n.is_power_of_two() {
+            Self { parts: n, steps: 0 }
+        } else {
+            self
         }
     }
 }
@@ -209,10 +223,10 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
-    /// The number of parts that a step's unknowns hold; none before the first step, and after one in which something touched.
-    fn held(&self, y: &[f64]) -> Held {
+    /// The number of parts that a step's unknowns keep; 1 before the first step.
+    fn kept_parts(&self, y: &[f64]) -> Hysteresis {
         let (parts, steps) = (y[2 * self.inner_dims.ny + 4], y[2 * self.inner_dims.ny + 5]);
-        Held {
+        Hysteresis {
             parts: (parts as usize).max(1),
             steps: steps as usize,
         }
@@ -246,7 +260,7 @@ impl<S: Mechanical> Divided<S> {
     fn write_unknowns(
         &self,
         last: &Knot,
-        (n, found, held): (usize, Estimate, Option<Held>),
+        (n, found, kept): (usize, Estimate, Hysteresis),
         parts: &[Vec<f64>],
         y: &mut [f64],
     ) {
@@ -258,8 +272,7 @@ impl<S: Mechanical> Divided<S> {
         y[2 * ny] = n as f64;
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
         (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
-        let held = held.map_or([0.0; 2], |held| [held.parts as f64, held.steps as f64]);
-        y[2 * ny + 4..2 * ny + OWN].copy_from_slice(&held);
+        (y[2 * ny + 4], y[2 * ny + 5]) = (kept.parts as f64, kept.steps as f64);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -316,6 +329,24 @@ impl<S: Mechanical> Divided<S> {
             n *= 2;
         }
         Ok((n, Swing { rate, ..swing }))
+    }
+
+    /// The same by the state at its start; `w.guess` holds the unknowns of the last part before it.
+    fn asked_before(
+        &self,
+        seen: &KnotPoint,
+        weight: f64,
+        known: &mut Estimate,
+        w: &mut DividedWork<S::Work>,
+    ) -> Result<(usize, Swing), StepError> {
+        let (x, share) = self.split(seen.x);
+        let before = KnotPoint {
+            at: Self::part(&seen.at, share, 1, 0),
+            x,
+            y: &w.guess,
+            ..*seen
+        };
+        self.asked(&before, weight, known, &mut w.own)
     }
 
     /// The same of a step that was made, by the state at its end and the unknowns of its last part.
@@ -508,7 +539,7 @@ impl<S: Mechanical> Step for Divided<S> {
         next: &mut [f64],
         y: &mut [f64],
     ) -> Result<StepStats, StepError> {
-        let (d, (inner, share)) = (&self.inner_dims, self.split(x));
+        let (d, (_, share)) = (&self.inner_dims, self.split(x));
         self.before(y, &mut w.guess);
         let seen = KnotPoint {
             at: *at,
@@ -518,17 +549,9 @@ impl<S: Mechanical> Step for Divided<S> {
             y: &[],
         };
         let mut known = self.estimate(y);
-        let (asked, mut swing) = {
-            let before = KnotPoint {
-                at: Self::part(at, share, 1, 0),
-                x: inner,
-                y: &w.guess,
-                ..seen
-            };
-            self.asked(&before, self.weight(y), &mut known, &mut w.own)?
-        };
-        let held = self.held(y).asked(asked);
-        let mut n = held.parts;
+        let (asked, mut swing) = self.asked_before(&seen, self.weight(y), &mut known, w)?;
+        let kept = self.kept_parts(y).asked(asked);
+        let mut n = kept.parts;
         let (out, last) = next.split_at_mut(d.nx);
         let mut first = None;
         // if no number of parts is solved early, all are tried with as many iterations as contacts may have
@@ -596,9 +619,8 @@ impl<S: Mechanical> Step for Divided<S> {
             }
         };
         last[0] = 1.0 / n as f64;
-        let held = (stats.touched == 0).then_some(held);
-        let of_last = Self::part(at, share, n, n - 1);
-        self.write_unknowns(&of_last, (n, known, held), &w.unknowns, y);
+        let (of_last, kept) = (Self::part(at, share, n, n - 1), kept.made(n, &stats));
+        self.write_unknowns(&of_last, (n, known, kept), &w.unknowns, y);
         Ok(stats)
     }
 

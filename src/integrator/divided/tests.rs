@@ -40,7 +40,7 @@ fn hang(s: Maximal, x: &[f64], h: f64, seconds: f64) -> (f64, RolloutStats) {
     )
 }
 
-/// Of some 60 J that are at play.
+/// Of some 60 J that are in play. The number of parts follows the fastest whip, and is kept after it.
 #[test]
 fn chains_of_light_bodies_swing() {
     for (j, limit) in [(1e-3, 3.5), (1e-4, 14.0), (1e-5, 16.0)] {

@@ -47,8 +47,7 @@ impl Maximal {
         let mut strikes = self.strikes(w);
         while strikes {
             self.strike(at, x, u, w)?;
-            let behind = self.solve_prepared(w, y)?;
-            stats = stats.and(&behind);
+            stats = stats.and(&self.solve_prepared(w, y)?);
             // each time more does
             strikes = match self.strikes_after_blow(w) {
                 AfterBlow::Nothing => false,
