@@ -201,8 +201,10 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             };
         }
         self.stats.iterations = self.step.contacts().spent;
-        let mut each = self.step.contacts().elements.iter();
-        let acts = each.any(|e| e.local.impulses().iter().any(|v| v.abs() > ACTS));
+        let mut each = self.step.contacts().elements.iter().zip(&self.layout.slots);
+        let acts = each.any(|(e, slot)| {
+            !slot.is_friction() && e.local.impulses().iter().any(|v| v.abs() > ACTS)
+        });
         self.stats.touched = usize::from(acts);
         solved.map(|()| self.stats)
     }

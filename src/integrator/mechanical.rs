@@ -10,10 +10,10 @@ use crate::dynamics::{
     Dynamics, Frame, Inputs, Knot, KnotPoint, QuantityId, StepError, StepFailure,
 };
 use crate::mechanism::{
-    Adjoint, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
-    Rows, Unheld, Vec6, vec3,
+    Adjoint, Body, CoordinateId, KnotData, Mechanism, Mobility, ModelError, Motion, Needs,
+    Quantity, Rows, Unheld, Vec6, vec3,
 };
-use crate::spatial::Pose;
+use crate::spatial::{Pose, Vec3};
 use nalgebra::DMatrix;
 
 /// A system made of a mechanism.
@@ -224,6 +224,12 @@ pub trait Mechanical: Dynamics + Sized {
         w: &mut Self::Work,
     ) -> Result<Swing, StepError>;
 
+    /// How the step made last, which the memory holds, changed the velocities at its knot; by default it is not known.
+    fn velocity_change(&self, w: &Self::Work) -> Option<VelocityChange> {
+        let _ = w;
+        None
+    }
+
     /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
     /// of the chart: at the knot and at the knot before. `None` where the chart is that of the tree's coordinates itself.
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]>;
@@ -378,6 +384,27 @@ pub struct Swing {
     pub turn: f64,
     /// The body around which a contact with friction goes fastest, and the rate, rad/s.
     pub spin: (usize, f64),
+}
+
+/// How the velocities of two intervals that meet at a knot differ, `dv`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VelocityChange {
+    /// Kinetic energy of the interval after the knot, J.
+    pub kinetic: f64,
+    /// `dv' M dv/2`, J.
+    pub of_change: f64,
+}
+
+impl VelocityChange {
+    /// With those of a body, whose velocities before and after are in its frame or in the world's.
+    pub(crate) fn with_body(self, body: &Body, before: &Motion, after: &Motion) -> Self {
+        let energy =
+            |v: Vec3, w: Vec3| 0.5 * (body.mass * v.norm_squared() + w.dot(&(body.inertia * w)));
+        Self {
+            kinetic: self.kinetic + energy(after.0, after.1),
+            of_change: self.of_change + energy(after.0 - before.0, after.1 - before.1),
+        }
+    }
 }
 
 /// Size of a step's matrix.

@@ -39,7 +39,7 @@ pub use external::{ExternalWork, StepWork};
 pub use held::{Controls, Held};
 pub use maximal::Maximal;
 pub(crate) use mechanical::motions;
-pub use mechanical::{MatrixSize, Mechanical, Swing};
+pub use mechanical::{MatrixSize, Mechanical, Swing, VelocityChange};
 pub use minimal::Minimal;
 pub use options::{Options, finer_steps};
 pub use reading::{ReadFrom, Reading};

@@ -5,7 +5,7 @@ use super::composed::{Composed, ComposedWork};
 use super::divided::{Divided, DividedWork};
 use super::external::ExternalWork;
 use super::held::{Controls, Held, HeldWork};
-use super::mechanical::{MatrixSize, Mechanical, Swing, observable};
+use super::mechanical::{MatrixSize, Mechanical, Swing, VelocityChange, observable};
 use super::minimal::Lagrangian;
 use super::reading::Reading;
 use super::{Options, choice::Choice};
@@ -658,6 +658,10 @@ impl Mechanical for System {
         w: &mut SystemWork,
     ) -> Result<Swing, StepError> {
         with!(self, w, (s, w) => s.swing(seen, weight, above, w))
+    }
+
+    fn velocity_change(&self, w: &SystemWork) -> Option<VelocityChange> {
+        with!(self, w, (s, w) => s.velocity_change(w))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

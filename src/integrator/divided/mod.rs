@@ -17,11 +17,13 @@
 //! grows or falls, or bodies have turned), the number that is kept and for how many steps half of it would do, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
+mod course;
 mod derivative;
 mod mechanical;
 #[cfg(test)]
 mod tests;
 
+use self::course::{Course, Hysteresis, least_kinetic, times_of_jump};
 use super::mechanical::{Mechanical, Swing};
 use super::within::{charts_within, start_within, step_within};
 use crate::dynamics::{
@@ -60,7 +62,7 @@ const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
 /// Numbers of a step's own among its unknowns.
-const OWN: usize = 6;
+const OWN: usize = 8;
 /// Parts at most: bodies that swing at 25 600 rad/s, at a time step of 0.01 s. Bodies of 10 g that hold heavy ones swing at up to
 /// 18 000 rad/s: with 64 parts, 2 of 600 random trees failed in their first step.
 pub const MOST: usize = 256;
@@ -68,11 +70,6 @@ pub const MOST: usize = 256;
 /// around what stops them 150 to 400; of random trees, steps that took thousands were solved in half of them or a quarter. With 200, steps
 /// of jams were divided 256 times before their path was followed.
 const EARLY: usize = 500;
-
-/// Parts that are made before their number is halved, if nothing touches. Each change of the number changes the conserved energy by order
-/// `(h omega)^2`. A number that follows each swing up and down lets a four-bar on a spring lose 25 of 248 J in 5 s; with this one it is
-/// off by 1.8 J. More parts cost time after each fast swing, 1024 for each halving; with 32 steps instead, double pendulums drifted by 5 %.
-const KEPT: usize = 1024;
 
 /// An integrator's steps, divided.
 #[derive(Debug)]
@@ -108,50 +105,6 @@ impl Estimate {
     }
 }
 
-/// The number of parts that is kept while nothing touches, and for how many steps half of them would have been enough.
-#[derive(Clone, Copy)]
-struct Hysteresis {
-    parts: usize,
-    steps: usize,
-}
-
-impl Hysteresis {
-    /// Nothing is kept.
-    const NONE: Self = Self { parts: 1, steps: 0 };
-
-    /// The number for a step that its start asks to have `n` parts.
-    fn asked(self, n: usize) -> Self {
-        let Self { parts, steps } = self;
-        if 2 * n > parts {
-            Self {
-                parts: parts.max(n),
-                steps: 0,
-            }
-        } else if steps * parts < KEPT {
-            Self {
-                parts,
-                steps: steps + 1,
-            }
-        } else {
-            Self {
-                parts: parts / 2,
-                steps: 0,
-            }
-        }
-    }
-
-    /// After a step that was made in `n` parts. One part more because of a half turn is not kept.
-    fn made(self, n: usize, stats: &StepStats) -> Self {
-        if stats.touched > 0 {
-            Self::NONE
-        } else if n > self.parts && n.is_power_of_two() {
-            Self { parts: n, steps: 0 }
-        } else {
-            self
-        }
-    }
-}
-
 /// Memory of one thread.
 pub struct DividedWork<W> {
     /// For everything at a knot, and for steps.
@@ -170,6 +123,8 @@ pub struct DividedWork<W> {
     unknowns: Vec<Vec<f64>>,
     /// Unknowns of the step before, for another attempt.
     guess: Vec<f64>,
+    /// How the motion went until the last part.
+    course: Course,
     /// A change or an adjoint on its way through the parts.
     inputs: Inputs,
     outputs: Outputs,
@@ -232,6 +187,14 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
+    /// How the motion went until the end of a step, as its unknowns have it.
+    fn course(&self, y: &[f64]) -> Course {
+        Course {
+            kinetic: y[2 * self.inner_dims.ny + 6],
+            acceleration: y[2 * self.inner_dims.ny + 7],
+        }
+    }
+
     /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
     fn weight(&self, y: &[f64]) -> f64 {
         y.get(2 * self.inner_dims.ny + 1).copied().unwrap_or(0.0)
@@ -261,10 +224,10 @@ impl<S: Mechanical> Divided<S> {
         &self,
         last: &Knot,
         (n, found, kept): (usize, Estimate, Hysteresis),
-        parts: &[Vec<f64>],
+        w: &DividedWork<S::Work>,
         y: &mut [f64],
     ) {
-        let ny = self.inner_dims.ny;
+        let (ny, parts) = (self.inner_dims.ny, &w.unknowns);
         let (of_last, tensions) = parts[n - 1].split_at(ny);
         y[..ny].copy_from_slice(&parts[0][..ny]);
         y[ny..2 * ny].copy_from_slice(of_last);
@@ -273,6 +236,7 @@ impl<S: Mechanical> Divided<S> {
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
         (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
         (y[2 * ny + 4], y[2 * ny + 5]) = (kept.parts as f64, kept.steps as f64);
+        (y[2 * ny + 6], y[2 * ny + 7]) = (w.course.kinetic, w.course.acceleration);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -371,10 +335,15 @@ impl<S: Mechanical> Divided<S> {
         (parts.clamp(1.0, MOST as f64) as usize).next_power_of_two()
     }
 
+    /// At least so many times as many parts as `n`.
+    fn more_parts(n: usize, times: f64) -> usize {
+        let times = times.ceil().min(MOST as f64) as usize;
+        (n * times.next_power_of_two()).min(MOST)
+    }
+
     /// Parts that the largest turn in a step made in `n` parts asks for.
     fn parts_of_turn(n: usize, made: &StepStats) -> usize {
-        let times = (made.turn / COARSE_TURN).ceil().min(MOST as f64) as usize;
-        (n * times.next_power_of_two()).min(MOST)
+        Self::more_parts(n, made.turn / COARSE_TURN)
     }
 
     /// The failure of a step whose fastest swing is too fast for the most parts says so.
@@ -424,21 +393,22 @@ impl<S: Mechanical> Divided<S> {
         if size <= UNSTABLE {
             return n;
         }
-        let times = (size / STABLE).ceil().min(MOST as f64) as usize;
-        (n * times.next_power_of_two()).min(MOST)
+        Self::more_parts(n, size / STABLE)
     }
 
     /// Makes a step in so many parts. `w.guess` holds the unknowns of the part before; those of the parts and the states
     /// between them are left in the memory. With an estimate of the swing it ends where that asks for more parts, and returns their number.
     fn run(
         &self,
-        (n, mut known): (usize, Option<&mut Estimate>),
+        (n, mut known, is_watched): (usize, Option<&mut Estimate>, bool),
         seen: &KnotPoint,
         w: &mut DividedWork<S::Work>,
         next: &mut [f64],
     ) -> Result<(StepStats, usize), StepError> {
         let (x, share) = self.split(seen.x);
         self.grow(n, w);
+        let m = self.inner.mechanism();
+        let least = least_kinetic(m.mass(), m.gravity.norm(), seen.at.h);
         let mut stats = StepStats::default();
         for i in 0..n {
             let (before, after) = w.between.split_at_mut(i);
@@ -456,6 +426,17 @@ impl<S: Mechanical> Divided<S> {
                 .inner
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
             stats = stats.then(&one);
+            if let Some(change) = self.inner.velocity_change(&w.own) {
+                if one.touched > 0 {
+                    w.course.touches(&change);
+                } else {
+                    let jump = w.course.goes_on(&at, &change, least);
+                    let asked = Self::more_parts(n, times_of_jump(jump));
+                    if is_watched && asked > n {
+                        return Ok((stats, asked));
+                    }
+                }
+            }
             let is_last = i + 1 == n;
             let checks = (i + 1).is_multiple_of(CHECKED);
             let known = known.as_deref_mut().filter(|_| checks);
@@ -522,6 +503,7 @@ impl<S: Mechanical> Step for Divided<S> {
             between: vec![],
             unknowns: vec![],
             guess: vec![0.0; d.ny + self.inner.tensions()],
+            course: Course::default(),
             inputs: d.inputs(),
             outputs: d.outputs(),
         };
@@ -549,6 +531,7 @@ impl<S: Mechanical> Step for Divided<S> {
             y: &[],
         };
         let mut known = self.estimate(y);
+        let course = self.course(y);
         let (asked, mut swing) = self.asked_before(&seen, self.weight(y), &mut known, w)?;
         let kept = self.kept_parts(y).asked(asked);
         let mut n = kept.parts;
@@ -562,7 +545,9 @@ impl<S: Mechanical> Step for Divided<S> {
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
-            let made = self.run((n, checks.then_some(&mut known)), &seen, w, out);
+            w.course = course;
+            let watched = early == EARLY && n < MOST;
+            let made = self.run((n, checks.then_some(&mut known), watched), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
                 Ok((_, more)) if more > n => (n, cut) = (more, true),
@@ -570,6 +555,11 @@ impl<S: Mechanical> Step for Divided<S> {
                     // at the start nothing is known of impulses before the step is made
                     let unknown = at.before().is_none() && first.is_none();
                     let (asked, found) = if unknown {
+                        // forces may have had no lever at the start
+                        known = Estimate {
+                            ratio: 1.0,
+                            ..known
+                        };
                         let last = Self::part(at, share, n, n - 1);
                         let y = &w.unknowns[n - 1];
                         self.asked_after(
@@ -620,7 +610,7 @@ impl<S: Mechanical> Step for Divided<S> {
         };
         last[0] = 1.0 / n as f64;
         let (of_last, kept) = (Self::part(at, share, n, n - 1), kept.made(n, &stats));
-        self.write_unknowns(&of_last, (n, known, kept), &w.unknowns, y);
+        self.write_unknowns(&of_last, (n, known, kept), w, y);
         Ok(stats)
     }
 

@@ -4,7 +4,7 @@ use super::{Held, HeldWork};
 use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, StepError};
 use crate::integrator::external::ExternalWork;
-use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, VelocityChange, observable};
 use crate::integrator::reading::{ReadFrom, Reading};
 use crate::mechanism::{
     Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Quantity,
@@ -205,6 +205,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
         let HeldWork { own, mean, .. } = w;
         self.inner
             .swing(&self.stepped(seen, mean), weight, above, own)
+    }
+
+    fn velocity_change(&self, w: &Self::Work) -> Option<VelocityChange> {
+        self.inner.velocity_change(&w.own)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

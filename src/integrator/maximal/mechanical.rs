@@ -3,9 +3,9 @@
 use super::{Maximal, Work};
 use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, KnotPoint, Outputs, SolvedStep, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, VelocityChange, observable};
 use crate::mechanism::{
-    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity,
+    Adjoint, KnotData, Mechanism, Mobility, ModelError, Motion, Needs, Past, Quantity, vec3,
 };
 use crate::spatial::Pose;
 use nalgebra::DMatrix;
@@ -286,6 +286,15 @@ impl Mechanical for Maximal {
     ) -> Result<Swing, StepError> {
         self.apply(seen.p, w)?;
         self.fastest_swing(seen, weight, above, w)
+    }
+
+    fn velocity_change(&self, w: &Work) -> Option<VelocityChange> {
+        let (before, after) = (&w.knot.before, &w.newton.trial);
+        let motion = |of: &[f64], b: usize| (vec3(of, 6 * b), vec3(of, 6 * b + 3));
+        let bodies = w.model.bodies.iter().enumerate();
+        Some(bodies.fold(VelocityChange::default(), |sum, (b, body)| {
+            sum.with_body(body, &motion(before, b), &motion(after, b))
+        }))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -11,7 +11,7 @@ use super::work::Work;
 use super::{Minimal, Node};
 use crate::contact::{KnotWork, Loads};
 use crate::dynamics::{Frame, Inputs, Knot, KnotPoint, Place, Start, Step, StepError};
-use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, observable};
+use crate::integrator::mechanical::{MatrixSize, Mechanical, Swing, VelocityChange, observable};
 use crate::integrator::parameter;
 use crate::integrator::reading::Reading;
 use crate::mechanism::{
@@ -603,6 +603,17 @@ impl Mechanical for Minimal {
     ) -> Result<Swing, StepError> {
         parameter::apply(&self.mechanism, seen.p, &mut w.parameters, &mut w.model)?;
         self.fastest_swing(seen, weight, above, w)
+    }
+
+    fn velocity_change(&self, w: &Work) -> Option<VelocityChange> {
+        let each = self.nodes.iter().zip(&w.past).zip(&w.trial);
+        Some(
+            each.fold(VelocityChange::default(), |sum, ((node, before), after)| {
+                let r = &w.poses[node.body].r;
+                let motion = |m: &super::work::Moved| (m.velocity, r.tr_mul(&m.omega));
+                sum.with_body(&w.model.bodies[node.body], &motion(before), &motion(after))
+            }),
+        )
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {
