@@ -1,6 +1,6 @@
 //! How well a solution's discretization holds: the energy balance along it, and where it ends at half of the time step.
 
-use super::verdict::warn_of_stiffness;
+use super::verdict::{of_bodies, warn_of_stiffness};
 use super::{report, warn};
 use least_action::control::ClosedLoop;
 use least_action::dynamics::{Observe, StepFailure};
@@ -272,19 +272,26 @@ fn percent(share: f64) -> String {
 
 /// Warns if the energy error of the motion is large against the energy in play. Returns true if it is.
 pub fn warn_of_energy(model: &Model, balance: &Balance) -> bool {
-    let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
-    let is_large = error > (LARGE * in_play).max(LEAST);
-    if is_large {
+    let large = |balance: &Balance| {
+        let (error, in_play) = (balance.largest_motion_error(), balance.in_play());
+        (error > (LARGE * in_play).max(LEAST)).then_some((error, in_play))
+    };
+    let whole = large(balance).map(|found| (found, String::new()));
+    let found = whole.or_else(|| {
+        let parts = balance.parts();
+        (parts.iter()).find_map(|(bodies, own)| Some((large(own)?, of_bodies(model, bodies))))
+    });
+    if let Some(((error, in_play), of)) = &found {
         // of shorter steps there are fewer automatic parts
         let finer = match model.system.choice().substeps() {
             Substeps::Auto => "a fixed number of substeps above the automatic one (substeps = N)",
             _ => "a smaller time step",
         };
         warn(format!(
-            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play; take {finer}"
+            "the energy error of {error:.1e} J is large against the {in_play:.1e} J in play{of}; take {finer}"
         ));
     }
-    is_large
+    found.is_some()
 }
 
 /// How far bodies are from other poses.

@@ -18,6 +18,22 @@ pub const OVERLAP: f64 = 1e-6;
 const COARSE: f64 = 1.0;
 const UNSTABLE: f64 = 2.0;
 
+/// Bodies that a message names at most.
+const NAMED: usize = 3;
+
+/// Bodies whose energy counts alone, in a message.
+pub fn of_bodies(model: &Model, bodies: &[usize]) -> String {
+    let all = &model.system.mechanism().bodies;
+    let names: Vec<String> = (bodies.iter().take(NAMED))
+        .map(|b| format!("`{}`", all[*b].name))
+        .collect();
+    let more = match bodies.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(" of {}{more}", names.join(", "))
+}
+
 /// The failure of a motion that cannot be right.
 fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained) -> StepError {
     let remedy = format!(
@@ -31,6 +47,9 @@ fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained)
             drivers(model, balance, since, k)
         )
     };
+    let of = found.part.map_or(String::new(), |part| {
+        of_bodies(model, &balance.parts()[part].0)
+    });
     let message = match found.cause {
         Cause::NotFinite => format!("it is not a finite number; {remedy}"),
         Cause::Speed => format!("a body is faster than light, at {energy:.3e} J; {remedy}"),
@@ -41,7 +60,7 @@ fn unexplained(model: &Model, balance: &Balance, time: f64, found: &Unexplained)
                 ("lost", "less")
             };
             format!(
-                "the steps {verb} {:.3e} J, {than} than the work done explains and more than half of the {in_play:.3e} J in play; {remedy}",
+                "the steps {verb} {:.3e} J, {than} than the work done explains and more than half of the {in_play:.3e} J in play{of}; {remedy}",
                 error.abs()
             )
         }

@@ -224,10 +224,16 @@ pub trait Mechanical: Dynamics + Sized {
         w: &mut Self::Work,
     ) -> Result<Swing, StepError>;
 
-    /// How the step made last, which the memory holds, changed the velocities at its knot; by default it is not known.
-    fn velocity_change(&self, w: &Self::Work) -> Option<VelocityChange> {
-        let _ = w;
-        None
+    /// Adds how the step made last, which the memory holds, changed the velocities at its knot: of each body, to the place in `out` that
+    /// `groups` gives it. Returns false if that is not known, as by default.
+    fn add_velocity_changes(
+        &self,
+        w: &Self::Work,
+        groups: &[usize],
+        out: &mut [VelocityChange],
+    ) -> bool {
+        let _ = (w, groups, out);
+        false
     }
 
     /// Where the joint chart at a state is that of tangents of closed loops, the changes of the tree's coordinates by those
@@ -389,21 +395,20 @@ pub struct Swing {
 /// How the velocities of two intervals that meet at a knot differ, `dv`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VelocityChange {
-    /// Kinetic energy of the interval after the knot, J.
-    pub kinetic: f64,
+    /// Kinetic energies of the intervals before and after the knot, J.
+    pub kinetic: [f64; 2],
     /// `dv' M dv/2`, J.
     pub of_change: f64,
 }
 
 impl VelocityChange {
-    /// With those of a body, whose velocities before and after are in its frame or in the world's.
-    pub(crate) fn with_body(self, body: &Body, before: &Motion, after: &Motion) -> Self {
+    /// Adds those of a body.
+    pub(crate) fn add(&mut self, body: &Body, before: &Motion, after: &Motion) {
         let energy =
             |v: Vec3, w: Vec3| 0.5 * (body.mass * v.norm_squared() + w.dot(&(body.inertia * w)));
-        Self {
-            kinetic: self.kinetic + energy(after.0, after.1),
-            of_change: self.of_change + energy(after.0 - before.0, after.1 - before.1),
-        }
+        self.kinetic[0] += energy(before.0, before.1);
+        self.kinetic[1] += energy(after.0, after.1);
+        self.of_change += energy(after.0 - before.0, after.1 - before.1);
     }
 }
 

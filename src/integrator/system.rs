@@ -660,8 +660,13 @@ impl Mechanical for System {
         with!(self, w, (s, w) => s.swing(seen, weight, above, w))
     }
 
-    fn velocity_change(&self, w: &SystemWork) -> Option<VelocityChange> {
-        with!(self, w, (s, w) => s.velocity_change(w))
+    fn add_velocity_changes(
+        &self,
+        w: &SystemWork,
+        groups: &[usize],
+        out: &mut [VelocityChange],
+    ) -> bool {
+        with!(self, w, (s, w) => s.add_velocity_changes(w, groups, out))
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

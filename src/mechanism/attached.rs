@@ -356,10 +356,11 @@ impl Mechanism {
         of(id).or_else(geared).unwrap_or(0.0)
     }
 
-    /// Energy of users' potentials, J.
-    pub fn potential_energy(&self, poses: &[Pose]) -> f64 {
+    /// Energy of users' potentials of some bodies, J.
+    pub(crate) fn potential_energy_of(&self, own: impl Fn(usize) -> bool, poses: &[Pose]) -> f64 {
         self.potentials
             .iter()
+            .filter(|p| p.bodies.iter().any(|b| own(*b)))
             .map(|p| {
                 let own: Vec<Pose> = p.bodies.iter().map(|b| poses[*b]).collect();
                 p.potential.energy(&own)

@@ -27,21 +27,34 @@ impl Mechanism {
     /// Potential energy of gravity (zero at the world's origin), springs and users' potentials, J. `winding` tells the
     /// unwound angle of a joint that has one.
     pub fn stored_energy(&self, poses: &[Pose], winding: impl Fn(usize) -> f64) -> f64 {
-        let bodies = self.bodies.iter().zip(poses);
-        let gravity: f64 = bodies.map(|(b, p)| -b.mass * self.gravity.dot(&p.x)).sum();
-        let lines = self.springs.iter();
+        self.stored_energy_of(|_| true, poses, winding)
+    }
+
+    /// The same of some bodies only, which nothing connects with the others.
+    pub(crate) fn stored_energy_of(
+        &self,
+        own: impl Fn(usize) -> bool + Copy,
+        poses: &[Pose],
+        winding: impl Fn(usize) -> f64,
+    ) -> f64 {
+        let bodies = self.bodies.iter().zip(poses).enumerate();
+        let gravity: f64 = bodies
+            .filter(|(i, _)| own(*i))
+            .map(|(_, (b, p))| -b.mass * self.gravity.dot(&p.x))
+            .sum();
+        let lines = self.springs.iter().filter(|s| own(s.child));
         let lines: f64 = lines
             .map(|s| s.energy(self.pose(poses, s.parent), &poses[s.child]))
             .sum();
         let joints = self.joints.iter().enumerate();
         let joints: f64 = joints
-            .filter(|(_, j)| j.has_springs())
+            .filter(|(_, j)| j.has_springs() && own(j.child))
             .map(|(i, j)| {
                 let (a, b) = self.ends(j, poses);
                 j.spring_energy(&j.relative(a, b), winding(i))
             })
             .sum();
-        gravity + lines + joints + self.potential_energy(poses)
+        gravity + lines + joints + self.potential_energy_of(own, poses)
     }
 
     /// Kinetic energy `1/2 sum m v'v + w'Jw`, J.

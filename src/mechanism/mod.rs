@@ -20,6 +20,7 @@ pub(crate) mod element_samples;
 mod energy;
 mod error;
 mod gear;
+mod groups;
 mod joint;
 mod kinematics;
 mod mirror;

@@ -40,9 +40,88 @@ pub struct Balance {
     /// Energy that gravity gives the bodies from rest in one step, `sum m (g h)^2/2` of the longest, J: less is not resolved. Without
     /// gravity it is what the central path of contacts does with the forces of springs.
     pub resolution: f64,
+    /// Groups of bodies that move apart from all others, on which only gravity, springs and the like act; none if all bodies are of one
+    /// group.
+    pub apart: Vec<Apart>,
+}
+
+/// The energies of bodies that nothing connects with the others, and on which nothing does work; as those of a [`Balance`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Apart {
+    /// The bodies.
+    pub bodies: Vec<usize>,
+    /// J
+    pub kinetic: Vec<f64>,
+    /// J
+    pub potential: Vec<f64>,
+    /// J
+    pub resolution: f64,
+}
+
+impl Apart {
+    fn add(&mut self, k: &KnotData, fall: f64) {
+        let (m, own) = (k.mechanism, |b: usize| self.bodies.contains(&b));
+        let energy = |b: &usize| {
+            let (body, (v, w)) = (&m.bodies[*b], k.motion(*b));
+            0.5 * (body.mass * v.norm_squared() + w.dot(&(body.inertia * w)))
+        };
+        let potential = m.stored_energy_of(own, k.poses, |j| k.windings[j]);
+        let mass: f64 = self.bodies.iter().map(|b| m.bodies[*b].mass).sum();
+        self.resolution = 0.5 * mass * fall * fall;
+        self.kinetic.push(self.bodies.iter().map(energy).sum());
+        self.potential.push(potential);
+    }
+
+    /// The balance of these bodies alone.
+    fn balance(&self) -> Balance {
+        let none = vec![0.0; self.kinetic.len()];
+        Balance {
+            kinetic: self.kinetic.clone(),
+            potential: self.potential.clone(),
+            velocities: vec![vec![]; none.len()],
+            actuators: none.clone(),
+            dampers: none.clone(),
+            friction: none.clone(),
+            impacts: none.clone(),
+            unresolved: none.clone(),
+            exerted: none.clone(),
+            reversed: none.clone(),
+            held: none,
+            resolution: self.resolution,
+            ..Balance::default()
+        }
+    }
 }
 
 impl Balance {
+    /// The balances of what moves apart, and that of all else, each with its bodies; none if all bodies are of one group.
+    pub fn parts(&self) -> Vec<(Vec<usize>, Self)> {
+        if self.apart.is_empty() {
+            return vec![];
+        }
+        let count = self.velocities.first().map_or(0, Vec::len);
+        let is_apart = |b: &usize| self.apart.iter().any(|own| own.bodies.contains(b));
+        let others: Vec<usize> = (0..count).filter(|b| !is_apart(b)).collect();
+        let mut rest = Self {
+            apart: vec![],
+            ..self.clone()
+        };
+        for own in &self.apart {
+            for k in 0..rest.kinetic.len() {
+                rest.kinetic[k] -= own.kinetic[k];
+                rest.potential[k] -= own.potential[k];
+            }
+        }
+        let apart = self.apart.iter();
+        let mut parts: Vec<_> = apart
+            .map(|own| (own.bodies.clone(), own.balance()))
+            .collect();
+        if !others.is_empty() {
+            parts.push((others, rest));
+        }
+        parts
+    }
+
     /// Energy at knot `k`, J.
     pub fn energy(&self, k: usize) -> f64 {
         self.kinetic[k] + self.potential[k]
@@ -114,14 +193,14 @@ pub fn balance<S: Mechanical>(
     balance_with(system, t, w, |_, _| ControlFlow::Continue(()))
 }
 
-/// [`balance`] that shows every knot with all that was read of it, which is what takes long, and may be told there to
-/// break off: the knots behind are then left out.
-///
-/// # Errors
 /// Share of the energy of springs that the central path of contacts may take or give while they press without gravity: at a force `k x` it
 /// yields at about 1e-9 m/s, which in 5 s comes to 1e-5 of `k x^2/2` if `x` is 1 mm.
 const PRESSED: f64 = 1e-5;
 
+/// [`balance`] that shows every knot with all that was read of it, which is what takes long, and may end there: later knots are then
+/// left out.
+///
+/// # Errors
 /// As [`balance`].
 pub fn balance_with<S: Mechanical>(
     system: &S,
@@ -132,6 +211,14 @@ pub fn balance_with<S: Mechanical>(
     let mut out = Balance::default();
     let mut external = ExternalWork::default();
     let longest = t.intervals.iter().fold(0.0, |m: f64, h| m.max(h.abs()));
+    let m = system.mechanism();
+    if m.groups().iter().any(|group| *group > 0) {
+        let apart = |bodies| Apart {
+            bodies,
+            ..Apart::default()
+        };
+        out.apart = m.conservative_groups().into_iter().map(apart).collect();
+    }
     let mut at = t.knot(0);
     for k in 0..=t.steps() {
         let seen = t.knot_point(&at);
@@ -163,6 +250,7 @@ pub fn balance_with<S: Mechanical>(
             false => 0.5 * mass * fall * fall,
         };
         out.resolution = out.resolution.max(least);
+        out.apart.iter_mut().for_each(|own| own.add(&data, fall));
         out.velocities.push(motions(data.velocities));
         out.actuators.push(external.actuators);
         out.unresolved.push(external.unresolved());

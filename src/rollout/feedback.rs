@@ -93,7 +93,7 @@ impl Balance {
             made,
             in_play,
         };
-        (left > TAKEN * in_play).then_some(Unexplained { knot, cause })
+        (left > TAKEN * in_play).then_some(Unexplained::new(knot, cause))
     }
 
     /// The actuators that drive the motion between two knots.
@@ -142,7 +142,7 @@ impl Balance {
                         made,
                         in_play,
                     };
-                    return Some(Unexplained { knot, cause });
+                    return Some(Unexplained::new(knot, cause));
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Balance {
                 before = kinetic;
             }
             let cause = Cause::Reversals { since };
-            (before > floor).then_some(Unexplained { knot: to, cause })
+            (before > floor).then_some(Unexplained::new(to, cause))
         })
     }
 }

@@ -34,6 +34,8 @@ pub struct Unexplained {
     pub knot: usize,
     /// What shows.
     pub cause: Cause,
+    /// Which of [`Balance::parts`] it shows in, if not in the whole.
+    pub part: Option<usize>,
 }
 
 /// What shows that a motion cannot be right.
@@ -73,6 +75,16 @@ pub enum Cause {
     },
 }
 
+impl Unexplained {
+    pub(super) fn new(knot: usize, cause: Cause) -> Self {
+        Self {
+            knot,
+            cause,
+            part: None,
+        }
+    }
+}
+
 impl Balance {
     /// The first knot at which the motion cannot be right, and what shows it.
     ///
@@ -80,19 +92,25 @@ impl Balance {
     /// potential energy or of a work. With forces at knots the error is `(h^2/8) F' M^-1 F` minus its value at the start, `F` the
     /// forces of springs and the like: of an oscillator `(h omega)^2/4` of its energy, and beyond all that is in play exactly where
     /// `h omega > 2`, where it explodes. What actuators add to it ([`Balance::unresolved`]) is taken off: a stiff servo that sets in is right
-    /// after its first steps. An explosion that stays small beside what happened before is found in windows of its own.
+    /// after its first steps. An explosion that stays small beside what happened before is found in windows of its own,
+    /// and one of bodies that nothing connects with the others in their own energy.
     ///
     /// The work of actuators explains an explosion that unstable gains cause: [`Balance::unstable_feedback`] finds those.
     pub fn unexplained(&self) -> Option<Unexplained> {
-        [
+        let whole = [
             self.beyond_numbers(),
             self.error_since_start(),
             self.gain(),
             self.error_within(),
-        ]
-        .into_iter()
-        .flatten()
-        .min_by_key(|u| u.knot)
+        ];
+        let parts = self.parts();
+        let parts = parts.iter().enumerate().flat_map(|(i, (_, own))| {
+            let found = [own.error_since_start(), own.error_within()];
+            found.map(|u| u.map(|u| Unexplained { part: Some(i), ..u }))
+        });
+        (whole.into_iter().chain(parts))
+            .flatten()
+            .min_by_key(|u| u.knot)
     }
 
     fn beyond_numbers(&self) -> Option<Unexplained> {
@@ -107,7 +125,7 @@ impl Balance {
             }
         };
         (0..self.kinetic.len())
-            .find_map(|knot| cause(knot).map(|cause| Unexplained { knot, cause }))
+            .find_map(|knot| cause(knot).map(|cause| Unexplained::new(knot, cause)))
     }
 
     /// The first of several knots in sequence, or until the end, at which something is wrong by what was in play until then.
@@ -121,7 +139,7 @@ impl Balance {
                 since = None;
                 continue;
             };
-            let first = since.get_or_insert(Unexplained { knot: k, cause });
+            let first = since.get_or_insert(Unexplained::new(k, cause));
             if k + 1 - first.knot == SUSTAINED || k == last {
                 return since;
             }
@@ -187,10 +205,7 @@ impl Balance {
             play.add(self, knot);
             let least = self.floor(&play) + halves[knot] + UNSEEN;
             let is_large = gain > AT_ONCE * in_play + least;
-            is_large.then_some(Unexplained {
-                knot,
-                cause: Cause::Gain { gain, in_play },
-            })
+            is_large.then_some(Unexplained::new(knot, Cause::Gain { gain, in_play }))
         });
         [at_once, self.gain_of(UNEXPLAINED, &gains, &halves)]
             .into_iter()
@@ -232,12 +247,9 @@ impl Balance {
             );
             let gap = (late.0 - early.1).max(early.0 - late.1);
             let in_play = play.size();
-            (gap > UNEXPLAINED * in_play + floor).then(|| Unexplained {
-                knot: from + n / 2,
-                cause: Cause::Error {
-                    error: if late.0 > early.1 { gap } else { -gap },
-                    in_play,
-                },
+            (gap > UNEXPLAINED * in_play + floor).then(|| {
+                let error = if late.0 > early.1 { gap } else { -gap };
+                Unexplained::new(from + n / 2, Cause::Error { error, in_play })
             })
         })
     }
@@ -317,7 +329,8 @@ impl Default for InPlay {
 impl InPlay {
     pub fn add(&mut self, b: &Balance, k: usize) {
         let (kinetic, potential) = (b.kinetic[k], b.potential[k]);
-        self.kinetic = self.kinetic.max(kinetic);
+        // what the error made explains no error
+        self.kinetic = self.kinetic.max(kinetic - b.motion_error(k).max(0.0));
         self.largest = self.largest.max(kinetic).max(potential.abs());
         let now = [
             potential,
@@ -417,6 +430,7 @@ mod tests {
             held: flat,
             exerted_by: vec![],
             resolution: 1e-3,
+            apart: vec![],
         }
     }
 

@@ -9,7 +9,7 @@ mod growth;
 mod sweep;
 
 pub use alternation::Alternation;
-pub use energy::{Balance, balance, balance_with, momentum};
+pub use energy::{Apart, Balance, balance, balance_with, momentum};
 pub use growth::{Cause, Unexplained};
 pub use sweep::Sweep;
 

@@ -856,55 +856,6 @@ fn pushes_against_friction_are_exact() {
     }
 }
 
-/// Mechanisms that lose nothing keep their energy in automatic substeps: their number does not follow each swing.
-#[test]
-fn automatic_substeps_do_not_drift() {
-    let folder = Folder::new("energy_drift");
-    let rod = |stiffness: f64, rate: f64| {
-        format!(
-            "[mechanism.bodies.a]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, 0.4] }}\n[mechanism.joints.s]\nkind = \"revolute\"\n\
-             child = \"a\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, 0.2]\n[mechanism.springs.t]\nparent = \"world\"\nchild = \"a\"\n\
-             parent_anchor = [0.5, 0, 0.1]\nchild_anchor = [0, 0, -0.2]\nstiffness = {stiffness}\nrest = 0.2\n\
-             [initial]\ns = {{ coordinate = 1.5, rate = {rate} }}\n"
-        )
-    };
-    let pendulum = |stiffness: f64, rate: f64| {
-        format!(
-            "[mechanism.bodies.a]\nmass = 1.0\nshape = {{ box = [0.05, 0.05, 0.5] }}\n[mechanism.bodies.b]\nmass = 0.5\n\
-             shape = {{ box = [0.04, 0.04, 0.5] }}\n[mechanism.joints.s]\nkind = \"revolute\"\nchild = \"a\"\naxis = [0, 1, 0]\n\
-             child_anchor = [0, 0, 0.25]\nstiffness = {stiffness}\n[mechanism.joints.e]\nkind = \"revolute\"\nparent = \"a\"\n\
-             child = \"b\"\naxis = [0, 1, 0]\nparent_anchor = [0, 0, -0.25]\nchild_anchor = [0, 0, 0.25]\n\
-             [initial]\ns = {{ coordinate = 1.5, rate = {rate} }}\ne = {{ coordinate = 0.5, rate = {} }}\n",
-            -rate
-        )
-    };
-    for (mechanism, h) in [
-        (rod(50.0, 20.0), 0.01),
-        (rod(50.0, 20.0), 0.02),
-        (rod(500.0, 0.0), 0.01),
-        (rod(500.0, 0.0), 0.02),
-        (pendulum(0.0, 30.0), 0.01),
-        (pendulum(0.0, 30.0), 0.02),
-        (pendulum(0.0, 15.0), 0.01),
-    ] {
-        let text = format!("time_step = {h}\nhorizon = 20\n{mechanism}");
-        for integrator in BOTH {
-            let v = simulate(&folder, &text, &["--integrator", integrator]);
-            assert!(is_done(&v), "{text}");
-            let (error, energy) = (
-                number(&v, "energy_error_max"),
-                number(&v, "energy_initial").abs(),
-            );
-            println!(
-                "{integrator} {h}: {error:.3} of {energy:.1} J, {}",
-                v["substeps_mean"]
-            );
-            assert!(number(&v, "substeps_mean") > 1.0, "{text}");
-            assert!(error < 0.008 * energy, "{integrator}: {error} J, {text}");
-        }
-    }
-}
-
 /// An explosion is reported with the state at which it shows, and with what was gained.
 #[test]
 fn an_explosion_is_reported_where_it_shows() {

@@ -1,6 +1,7 @@
 //! The command as a user runs it: what it prints where, what it writes, how it exits.
 
 mod animate;
+mod automatic;
 mod blows;
 mod coarse;
 mod contacts;

@@ -23,8 +23,8 @@ mod mechanical;
 #[cfg(test)]
 mod tests;
 
-use self::course::{Course, Hysteresis, least_kinetic, times_of_jump};
-use super::mechanical::{Mechanical, Swing};
+use self::course::{Course, Courses, Hysteresis, least_kinetic, times_of_jump};
+use super::mechanical::{Mechanical, Swing, VelocityChange};
 use super::within::{charts_within, start_within, step_within};
 use crate::dynamics::{
     Certificate, Charts, Differentiable, Dims, Equations, Frame, Inputs, Knot, KnotPoint,
@@ -61,8 +61,8 @@ const UNSTABLE: f64 = 1.5;
 const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
-/// Numbers of a step's own among its unknowns.
-const OWN: usize = 8;
+/// Numbers of a step's own among its unknowns, besides two for each group of bodies.
+const OWN: usize = 6;
 /// Parts at most: bodies that swing at 25 600 rad/s, at a time step of 0.01 s. Bodies of 10 g that hold heavy ones swing at up to
 /// 18 000 rad/s: with 64 parts, 2 of 600 random trees failed in their first step.
 pub const MOST: usize = 256;
@@ -78,6 +78,12 @@ pub struct Divided<S> {
     inner: Box<S>,
     dims: Dims,
     inner_dims: Dims,
+    /// [`Mechanism::groups`](crate::mechanism::Mechanism::groups), and the mass of each, kg.
+    groups: Vec<usize>,
+    masses: Vec<f64>,
+    /// Are there no implicit dampers? What they hold back comes to rest within less than a part, and in parts much shorter than those before
+    /// it would be thrown.
+    watches: bool,
 }
 
 /// What the last estimate of the fastest swing found.
@@ -123,8 +129,7 @@ pub struct DividedWork<W> {
     unknowns: Vec<Vec<f64>>,
     /// Unknowns of the step before, for another attempt.
     guess: Vec<f64>,
-    /// How the motion went until the last part.
-    course: Course,
+    courses: Courses,
     /// A change or an adjoint on its way through the parts.
     inputs: Inputs,
     outputs: Outputs,
@@ -144,13 +149,21 @@ fn is_cut(failure: StepFailure) -> bool {
 impl<S: Mechanical> Divided<S> {
     /// Divides an integrator's steps.
     pub fn new(inner: S) -> Self {
-        let inner_dims = inner.dims();
+        let (inner_dims, m) = (inner.dims(), inner.mechanism());
+        let groups = m.groups();
+        let mut masses = vec![0.0; groups.iter().max().map_or(0, |last| last + 1)];
+        for (body, group) in m.bodies.iter().zip(&groups) {
+            masses[*group] += body.mass;
+        }
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * inner_dims.ny + OWN + inner.tensions(),
+                ny: 2 * (inner_dims.ny + masses.len()) + OWN + inner.tensions(),
                 ..inner_dims
             },
+            watches: !m.has_implicit_dampers(),
+            groups,
+            masses,
             inner: Box::new(inner),
             inner_dims,
         }
@@ -187,11 +200,14 @@ impl<S: Mechanical> Divided<S> {
         }
     }
 
-    /// How the motion went until the end of a step, as its unknowns have it.
-    fn course(&self, y: &[f64]) -> Course {
-        Course {
-            kinetic: y[2 * self.inner_dims.ny + 6],
-            acceleration: y[2 * self.inner_dims.ny + 7],
+    /// How the motion of each group went until the end of a step, as its unknowns have it.
+    fn resume(&self, y: &[f64], courses: &mut Courses) {
+        let own = &y[2 * self.inner_dims.ny + OWN..];
+        for (course, [kinetic, acceleration]) in courses.each.iter_mut().zip(own.as_chunks().0) {
+            *course = Course {
+                kinetic: *kinetic,
+                acceleration: *acceleration,
+            };
         }
     }
 
@@ -216,7 +232,7 @@ impl<S: Mechanical> Divided<S> {
         let ny = self.inner_dims.ny;
         let (of_last, tensions) = out.split_at_mut(ny);
         of_last.copy_from_slice(&y[ny..2 * ny]);
-        tensions.copy_from_slice(&y[2 * ny + OWN..]);
+        tensions.copy_from_slice(&y[2 * (ny + self.masses.len()) + OWN..]);
     }
 
     /// Writes the unknowns of a step in `n` parts, from those of the parts; `last` is the knot of the last part.
@@ -231,12 +247,15 @@ impl<S: Mechanical> Divided<S> {
         let (of_last, tensions) = parts[n - 1].split_at(ny);
         y[..ny].copy_from_slice(&parts[0][..ny]);
         y[ny..2 * ny].copy_from_slice(of_last);
-        y[2 * ny + OWN..].copy_from_slice(tensions);
+        let (own, behind) = y[2 * ny..].split_at_mut(OWN + 2 * self.masses.len());
+        behind.copy_from_slice(tensions);
+        for (to, course) in own[OWN..].as_chunks_mut().0.iter_mut().zip(&w.courses.each) {
+            *to = [course.kinetic, course.acceleration];
+        }
         y[2 * ny] = n as f64;
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
         (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
         (y[2 * ny + 4], y[2 * ny + 5]) = (kept.parts as f64, kept.steps as f64);
-        (y[2 * ny + 6], y[2 * ny + 7]) = (w.course.kinetic, w.course.acceleration);
     }
 
     /// What is seen at the knot, as the inner integrator sees it.
@@ -407,8 +426,6 @@ impl<S: Mechanical> Divided<S> {
     ) -> Result<(StepStats, usize), StepError> {
         let (x, share) = self.split(seen.x);
         self.grow(n, w);
-        let m = self.inner.mechanism();
-        let least = least_kinetic(m.mass(), m.gravity.norm(), seen.at.h);
         let mut stats = StepStats::default();
         for i in 0..n {
             let (before, after) = w.between.split_at_mut(i);
@@ -426,16 +443,12 @@ impl<S: Mechanical> Divided<S> {
                 .inner
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
             stats = stats.then(&one);
-            if let Some(change) = self.inner.velocity_change(&w.own) {
-                if one.touched > 0 {
-                    w.course.touches(&change);
-                } else {
-                    let jump = w.course.goes_on(&at, &change, least);
-                    let asked = Self::more_parts(n, times_of_jump(jump));
-                    if is_watched && asked > n {
-                        return Ok((stats, asked));
-                    }
-                }
+            let asked = Self::more_parts(
+                n,
+                self.goes_on((&at, seen.at.h), &one, &w.own, &mut w.courses),
+            );
+            if is_watched && asked > n {
+                return Ok((stats, asked));
             }
             let is_last = i + 1 == n;
             let checks = (i + 1).is_multiple_of(CHECKED);
@@ -459,6 +472,31 @@ impl<S: Mechanical> Divided<S> {
         }
         stats.parts = n;
         Ok((stats, n))
+    }
+
+    /// Notes how a part of a step `h` went, and returns by how many times more parts it asks for.
+    fn goes_on(
+        &self,
+        (at, h): (&Knot, f64),
+        made: &StepStats,
+        own: &S::Work,
+        courses: &mut Courses,
+    ) -> f64 {
+        let (inner, Courses { each, changes }) = (&self.inner, courses);
+        changes.fill(VelocityChange::default());
+        if !inner.add_velocity_changes(own, &self.groups, changes) {
+            return 1.0;
+        }
+        let gravity = inner.mechanism().gravity.norm();
+        let all = each.iter_mut().zip(changes).zip(&self.masses);
+        all.fold(1.0, |most: f64, ((course, change), mass)| {
+            if made.touched > 0 {
+                course.touches(change);
+                return most;
+            }
+            let jump = course.goes_on(at, change, least_kinetic(*mass, gravity, h));
+            most.max(times_of_jump(jump))
+        })
     }
 
     /// Makes room for so many parts.
@@ -503,7 +541,7 @@ impl<S: Mechanical> Step for Divided<S> {
             between: vec![],
             unknowns: vec![],
             guess: vec![0.0; d.ny + self.inner.tensions()],
-            course: Course::default(),
+            courses: Courses::of(self.masses.len()),
             inputs: d.inputs(),
             outputs: d.outputs(),
         };
@@ -531,7 +569,6 @@ impl<S: Mechanical> Step for Divided<S> {
             y: &[],
         };
         let mut known = self.estimate(y);
-        let course = self.course(y);
         let (asked, mut swing) = self.asked_before(&seen, self.weight(y), &mut known, w)?;
         let kept = self.kept_parts(y).asked(asked);
         let mut n = kept.parts;
@@ -545,8 +582,8 @@ impl<S: Mechanical> Step for Divided<S> {
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
-            w.course = course;
-            let watched = early == EARLY && n < MOST;
+            self.resume(y, &mut w.courses);
+            let watched = self.watches && early == EARLY && n < MOST;
             let made = self.run((n, checks.then_some(&mut known), watched), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
@@ -556,10 +593,7 @@ impl<S: Mechanical> Step for Divided<S> {
                     let unknown = at.before().is_none() && first.is_none();
                     let (asked, found) = if unknown {
                         // forces may have had no lever at the start
-                        known = Estimate {
-                            ratio: 1.0,
-                            ..known
-                        };
+                        known.ratio = 1.0;
                         let last = Self::part(at, share, n, n - 1);
                         let y = &w.unknowns[n - 1];
                         self.asked_after(

@@ -155,7 +155,8 @@ impl Forced<'_> {
             y: &[],
         };
         let d = &s.inner_dims;
-        let (stats, _) = (s.run((n, None), &seen, &mut w, &mut next[..d.nx])).expect("solved");
+        let (stats, _) =
+            (s.run((n, None, false), &seen, &mut w, &mut next[..d.nx])).expect("solved");
         next[d.nx] = 1.0 / n as f64;
         y[..d.ny].copy_from_slice(&w.unknowns[0]);
         y[d.ny..2 * d.ny].copy_from_slice(&w.unknowns[n - 1]);

@@ -207,8 +207,13 @@ impl<S: Mechanical> Mechanical for Held<S> {
             .swing(&self.stepped(seen, mean), weight, above, own)
     }
 
-    fn velocity_change(&self, w: &Self::Work) -> Option<VelocityChange> {
-        self.inner.velocity_change(&w.own)
+    fn add_velocity_changes(
+        &self,
+        w: &Self::Work,
+        groups: &[usize],
+        out: &mut [VelocityChange],
+    ) -> bool {
+        self.inner.add_velocity_changes(&w.own, groups, out)
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

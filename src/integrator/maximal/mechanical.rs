@@ -288,13 +288,13 @@ impl Mechanical for Maximal {
         self.fastest_swing(seen, weight, above, w)
     }
 
-    fn velocity_change(&self, w: &Work) -> Option<VelocityChange> {
-        let (before, after) = (&w.knot.before, &w.newton.trial);
+    fn add_velocity_changes(&self, w: &Work, groups: &[usize], out: &mut [VelocityChange]) -> bool {
         let motion = |of: &[f64], b: usize| (vec3(of, 6 * b), vec3(of, 6 * b + 3));
-        let bodies = w.model.bodies.iter().enumerate();
-        Some(bodies.fold(VelocityChange::default(), |sum, (b, body)| {
-            sum.with_body(body, &motion(before, b), &motion(after, b))
-        }))
+        for (b, body) in w.model.bodies.iter().enumerate() {
+            let (before, after) = (motion(&w.knot.before, b), motion(&w.newton.trial, b));
+            out[groups[b]].add(body, &before, &after);
+        }
+        true
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

@@ -605,15 +605,14 @@ impl Mechanical for Minimal {
         self.fastest_swing(seen, weight, above, w)
     }
 
-    fn velocity_change(&self, w: &Work) -> Option<VelocityChange> {
-        let each = self.nodes.iter().zip(&w.past).zip(&w.trial);
-        Some(
-            each.fold(VelocityChange::default(), |sum, ((node, before), after)| {
-                let r = &w.poses[node.body].r;
-                let motion = |m: &super::work::Moved| (m.velocity, r.tr_mul(&m.omega));
-                sum.with_body(&w.model.bodies[node.body], &motion(before), &motion(after))
-            }),
-        )
+    fn add_velocity_changes(&self, w: &Work, groups: &[usize], out: &mut [VelocityChange]) -> bool {
+        for ((node, before), after) in self.nodes.iter().zip(&w.past).zip(&w.trial) {
+            let r = &w.poses[node.body].r;
+            let motion = |m: &super::work::Moved| (m.velocity, r.tr_mul(&m.omega));
+            let body = &w.model.bodies[node.body];
+            out[groups[node.body]].add(body, &motion(before), &motion(after));
+        }
+        true
     }
 
     fn tangents(&self, frame: &Frame) -> Option<[DMatrix<f64>; 2]> {

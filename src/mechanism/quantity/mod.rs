@@ -381,7 +381,7 @@ impl<'a> KnotData<'a> {
     }
 
     /// Velocity and angular velocity of a body.
-    fn motion(&self, body: usize) -> (Vec3, Vec3) {
+    pub(crate) fn motion(&self, body: usize) -> (Vec3, Vec3) {
         let at = |i| vec3(self.velocities, 6 * body + i);
         (at(0), at(3))
     }
