@@ -75,7 +75,8 @@ impl Course {
     ///
     /// Forces at knots let the energy there err by `(h^2/8) a'Ma`. The jump is `(h^2/8) (|a| - |a_before|)^2` where `|a|`, of `|a|^2 = a'Ma`,
     /// grows: how much of that error comes within one part. Steady forces have none, however fast bodies turn under them, nor
-    /// has what comes to rest, as under implicit dampers, whose decay no part resolves.
+    /// has what comes to rest, as under implicit dampers, whose decay no part resolves. `h` is the length of the interval before, in which
+    /// the acceleration grew: a shorter one now does not change that.
     pub fn goes_on(&mut self, at: &Knot, change: &VelocityChange, least: f64) -> f64 {
         let before = self.acceleration;
         self.touches(change);
@@ -84,7 +85,7 @@ impl Course {
             return 0.0;
         }
         let growth = (self.acceleration - before).max(0.0);
-        0.125 * (at.h * growth).powi(2) / self.kinetic.max(least)
+        0.125 * (at.h_prev * growth).powi(2) / self.kinetic.max(least)
     }
 
     /// Goes on over a part in which something touches, which may change accelerations at once.

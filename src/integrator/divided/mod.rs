@@ -443,12 +443,12 @@ impl<S: Mechanical> Divided<S> {
                 .inner
                 .step(&at, x, seen.u, seen.p, &mut w.own, next, y)?;
             stats = stats.then(&one);
-            let asked = Self::more_parts(
-                n,
-                self.goes_on((&at, seen.at.h), &one, &w.own, &mut w.courses),
-            );
-            if is_watched && asked > n {
-                return Ok((stats, asked));
+            let times = self.goes_on((&at, seen.at.h), &one, &w.own, &mut w.courses);
+            if is_watched && times > 1.0 {
+                let asked = Self::more_parts(1, times * (seen.at.h / at.h_prev).abs());
+                if asked > n {
+                    return Ok((stats, asked));
+                }
             }
             let is_last = i + 1 == n;
             let checks = (i + 1).is_multiple_of(CHECKED);
