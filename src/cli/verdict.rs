@@ -277,7 +277,7 @@ fn warn_of_swings(model: &Model, t: &Trajectory, stats: &RolloutStats) -> Result
         };
         warn(format!(
             "at t = {time:.3} s body `{body}` swings at {:.1} rad/s, under springs and what holds it, h omega = {size:.2}: results are {far} (coarse above 1, unstable from 2 on); take {}",
-            swing.rate,
+            swing.rate / system.longest_share(),
             finer_steps(model)
         ));
     }

@@ -56,9 +56,6 @@ const SWEEPS: usize = 3;
 const LEFT: f64 = 1e-8;
 /// The same of what is polished then.
 const POLISHED: f64 = 1e-3;
-/// Impulses, as velocities, m/s, below which nothing acts. The end of the central path leaves less, with the default `central_path` and parts
-/// of 0.01 s, if a gap is open by more than a micrometer.
-const ACTS: f64 = 1e-6;
 /// A solve ends at rounding after `FLAT` iterations near the end of the path in which its residual did not halve, if at last no velocity
 /// changed, and no gap differed from its slack, by more than `ROUNDING` times the largest velocity; or after as many in which all rows were
 /// solved and the products did not come closer to the central path. Newton's method would have doubled the number of correct digits in
@@ -201,11 +198,8 @@ impl<'a, S: NewtonSystem> Solver<'a, S> {
             };
         }
         self.stats.iterations = self.step.contacts().spent;
-        let mut each = self.step.contacts().elements.iter().zip(&self.layout.slots);
-        let acts = each.any(|(e, slot)| {
-            !slot.is_friction() && e.local.impulses().iter().any(|v| v.abs() > ACTS)
-        });
-        self.stats.touched = usize::from(acts);
+        let mut touched = self.layout.touched(self.step.contacts());
+        self.stats.touched = usize::from(touched.next().is_some());
         solved.map(|()| self.stats)
     }
 

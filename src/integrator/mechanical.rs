@@ -75,6 +75,11 @@ pub trait Mechanical: Dynamics + Sized {
         1.0
     }
 
+    /// The longest part, of those that each step is made of, by its share of the step. [`Mechanical::swing`] gives rates times that share.
+    fn longest_share(&self) -> f64 {
+        1.0
+    }
+
     /// Unwound angle of a joint that has one, else 0.
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64;
 
@@ -399,6 +404,8 @@ pub struct VelocityChange {
     pub kinetic: [f64; 2],
     /// `dv' M dv/2`, J.
     pub of_change: f64,
+    /// Did a contact or a limit act?
+    pub touches: bool,
 }
 
 impl VelocityChange {

@@ -555,6 +555,10 @@ impl Mechanical for System {
         of!(self, s => s.last_share())
     }
 
+    fn longest_share(&self) -> f64 {
+        of!(self, s => s.longest_share())
+    }
+
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
         of!(self, s => s.winding_angle(x, joint))
     }

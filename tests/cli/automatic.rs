@@ -160,3 +160,23 @@ fn parts_that_nothing_connects_count_alone() {
         assert!(v >= own, "{size}: {own} substeps alone, {v}");
     }
 }
+
+/// The rate of a swing is that of the body, however many substeps a step has.
+#[test]
+fn swings_are_named_with_their_own_rate() {
+    let folder = Folder::new("energy_rates");
+    for (i, substeps) in ["1", "2", "4", "6"].iter().enumerate() {
+        let count: f64 = substeps.parse().expect("a number");
+        let rate = 130.0 * count;
+        let text = format!(
+            "time_step = 0.01\nhorizon = 1\n[mechanism]\ngravity = [0, 0, 0]\n[mechanism.bodies.a]\nmass = 0.1\n\
+             inertia = [0.1, 0.1, 0.1]\n[mechanism.joints.s]\nkind = \"prismatic\"\nchild = \"a\"\naxis = [1, 0, 0]\n\
+             stiffness = {}\n[initial]\ns = 0.01\n",
+            0.1 * rate * rate
+        );
+        let arguments = ["--integrator", BOTH[i % 2], "--substeps", substeps];
+        let v = simulate(&folder, &text, &arguments);
+        let named = format!("swings at {rate:.1} rad/s");
+        assert!(warnings(&v).iter().any(|w| w.contains(&named)), "{v:#}");
+    }
+}

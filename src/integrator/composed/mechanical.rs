@@ -35,6 +35,11 @@ impl<S: Mechanical> Mechanical for Composed<S> {
         self.shares[self.shares.len() - 1] * self.inner.last_share()
     }
 
+    fn longest_share(&self) -> f64 {
+        let longest = self.shares.iter().fold(0.0_f64, |m, s| m.max(s.abs()));
+        longest * self.inner.longest_share()
+    }
+
     fn pull_knot(
         &self,
         seen: &KnotPoint,
@@ -91,7 +96,6 @@ impl<S: Mechanical> Mechanical for Composed<S> {
             y: self.unknowns(seen.y, self.shares.len() - 1),
             ..*seen
         };
-        // of the longest part
         let longest = self.shares.iter().fold(0.0_f64, |m, s| m.max(s.abs()));
         // where the last part starts, it and the one before it meet
         let last = self.stage(&seen.at, self.shares.len() - 1);

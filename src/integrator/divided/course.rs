@@ -1,6 +1,6 @@
 //! What divided steps keep of those before: the number of their parts, and how the motion went.
 
-use crate::dynamics::{Knot, StepStats};
+use crate::dynamics::Knot;
 use crate::integrator::mechanical::VelocityChange;
 
 /// Parts that are made before their number is halved, if nothing touches. Each change of the number changes the conserved energy by order
@@ -12,6 +12,8 @@ const KEPT: usize = 1024;
 /// at `h omega = 0.45`. Of 74 mechanisms whose light links fold or snap taut, or whose springs harden, 12 failed without it, one at
 /// 0.03, and none at 0.01, with 7.9, 9.9 and 12.3 parts a step.
 const JUMP: f64 = 0.01;
+/// How much larger jumps are in parts that are twice as long.
+const TWICE_AS_LONG: f64 = 16.0;
 /// Steps of free fall from rest whose kinetic energy is the least that jumps are compared with.
 const FALLS: f64 = 4.0;
 /// Speed of the same where nothing falls, m/s: slower motion is rounding.
@@ -26,7 +28,7 @@ pub(super) struct Hysteresis {
 
 impl Hysteresis {
     /// Nothing is kept.
-    const NONE: Self = Self { parts: 1, steps: 0 };
+    pub const NONE: Self = Self { parts: 1, steps: 0 };
 
     /// The number for a step that its start asks to have `n` parts.
     pub fn asked(self, n: usize) -> Self {
@@ -49,12 +51,13 @@ impl Hysteresis {
         }
     }
 
-    /// After a step that was made in `n` parts. One part more because of a half turn is not kept.
-    pub fn made(self, n: usize, stats: &StepStats) -> Self {
-        if stats.touched > 0 {
-            Self::NONE
-        } else if n > self.parts && n.is_power_of_two() {
+    /// After a step that was made in `n` parts. One part more because of a half turn is not kept. With jumps that twice as long parts would
+    /// not pass with, the number does not fall.
+    pub fn made(self, n: usize, courses: &Courses) -> Self {
+        if n > self.parts && n.is_power_of_two() {
             Self { parts: n, steps: 0 }
+        } else if courses.jump > JUMP / TWICE_AS_LONG {
+            Self { steps: 0, ..self }
         } else {
             self
         }
@@ -68,6 +71,8 @@ pub(super) struct Course {
     pub kinetic: f64,
     /// Size `sqrt(a'Ma)` of the accelerations at the last knot, sqrt(kg) m/s^2; 0 where it is not known.
     pub acceleration: f64,
+    /// Did something touch in the step?
+    pub touched: bool,
 }
 
 impl Course {
@@ -79,7 +84,7 @@ impl Course {
     /// the acceleration grew: a shorter one now does not change that.
     pub fn goes_on(&mut self, at: &Knot, change: &VelocityChange, least: f64) -> f64 {
         let before = self.acceleration;
-        self.touches(change);
+        self.passes(change);
         self.acceleration = (2.0 * change.of_change).sqrt() / (0.5 * (at.h_prev + at.h).abs());
         if before == 0.0 {
             return 0.0;
@@ -88,12 +93,13 @@ impl Course {
         0.125 * (at.h_prev * growth).powi(2) / self.kinetic.max(least)
     }
 
-    /// Goes on over a part in which something touches, which may change accelerations at once.
-    pub fn touches(&mut self, change: &VelocityChange) {
+    /// Goes on over a part without a jump: what touches may change accelerations at once.
+    pub fn passes(&mut self, change: &VelocityChange) {
         let [before, after] = change.kinetic;
         *self = Self {
             kinetic: self.kinetic.max(before).max(after),
             acceleration: 0.0,
+            touched: self.touched,
         };
     }
 }
@@ -104,6 +110,8 @@ pub(super) struct Courses {
     pub each: Vec<Course>,
     /// How the part made last changed velocities.
     pub changes: Vec<VelocityChange>,
+    /// The largest jump of the step.
+    pub jump: f64,
 }
 
 impl Courses {
@@ -112,6 +120,7 @@ impl Courses {
         Self {
             each: vec![Course::default(); groups],
             changes: vec![VelocityChange::default(); groups],
+            jump: 0.0,
         }
     }
 }
@@ -143,6 +152,7 @@ mod tests {
                     h,
                 };
                 let change = VelocityChange {
+                    touches: false,
                     kinetic: [energy(v[0]), energy(v[1])],
                     of_change: energy(v[1] - v[0]),
                 };

@@ -36,6 +36,10 @@ impl<S: Mechanical> Mechanical for Divided<S> {
         self.inner.last_share()
     }
 
+    fn longest_share(&self) -> f64 {
+        self.inner.longest_share()
+    }
+
     fn parts_after(&self, y: &[f64]) -> usize {
         self.count(y)
     }

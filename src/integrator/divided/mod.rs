@@ -7,14 +7,15 @@
 //! power of two, for which `h omega` of a part is below one, no body turns by more than [`COARSE_TURN`] that its rotation law
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
 //! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
-//! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for. Where a joint
+//! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for; one without contacts whose accelerations
+//! grow from one part to the next by so much that the energy jumps, with as many as that asks for ([`course`]). Where a joint
 //! with two turns is at half a turn as a part begins, the step has one part more. If nothing touches, the number falls only after it was
-//! larger than needed for a while (`KEPT`), because each change of it changes the conserved energy.
+//! larger than needed for a while, because each change of it changes the conserved energy.
 //!
 //! A state is the inner integrator's, with the velocities of the last part, and behind it the share of the interval that this
 //! part was. The unknowns of a step are those of its first and of its last part, their number, for how long forces
 //! acted in the last, the bound and its ratio to the swing when that was last estimated (it is again where the bound
-//! grows or falls, or bodies have turned), the number that is kept and for how many steps half of it would do, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
+//! grows or falls, or bodies have turned), the number that is kept and for how many steps half of it would do, how the motion of each group of bodies went, and the [tensions](Mechanical::tensions) of the last. What is between follows from the first by the steps themselves. Derivatives are those of the parts, one after another, with their number
 //! held. The control of the knot acts in all of them.
 
 mod course;
@@ -81,6 +82,8 @@ pub struct Divided<S> {
     /// [`Mechanism::groups`](crate::mechanism::Mechanism::groups), and the mass of each, kg.
     groups: Vec<usize>,
     masses: Vec<f64>,
+    /// Does a group have more than bodies that move freely?
+    swings: Vec<bool>,
     /// Are there no implicit dampers? What they hold back comes to rest within less than a part, and in parts much shorter than those before
     /// it would be thrown.
     watches: bool,
@@ -155,12 +158,18 @@ impl<S: Mechanical> Divided<S> {
         for (body, group) in m.bodies.iter().zip(&groups) {
             masses[*group] += body.mass;
         }
+        let mut swings = vec![false; masses.len()];
+        let held = m.joints.iter().filter(|j| !j.frees).map(|j| j.child);
+        for body in held.chain(m.springs.iter().map(|s| s.child)) {
+            swings[groups[body]] = true;
+        }
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
                 ny: 2 * (inner_dims.ny + masses.len()) + OWN + inner.tensions(),
                 ..inner_dims
             },
+            swings,
             watches: !m.has_implicit_dampers(),
             groups,
             masses,
@@ -207,8 +216,10 @@ impl<S: Mechanical> Divided<S> {
             *course = Course {
                 kinetic: *kinetic,
                 acceleration: *acceleration,
+                touched: false,
             };
         }
+        courses.jump = 0.0;
     }
 
     /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
@@ -367,6 +378,7 @@ impl<S: Mechanical> Divided<S> {
 
     /// The failure of a step whose fastest swing is too fast for the most parts says so.
     fn name_swing(&self, at: &Knot, swing: &Swing, e: StepError) -> StepError {
+        let share = self.inner.longest_share();
         let fastest = MOST as f64 * STABLE / at.h.abs();
         if swing.rate <= fastest || !may_divide(e.failure) {
             return e;
@@ -375,8 +387,9 @@ impl<S: Mechanical> Divided<S> {
         StepError {
             element: format!("body `{body}`"),
             message: format!(
-                "it swings at {:.0} rad/s, under springs and what holds it, which is too fast for {MOST} substeps: expected at most {fastest:.0} rad/s; take a smaller time step, softer springs or a heavier body",
-                swing.rate
+                "it swings at {:.0} rad/s, under springs and what holds it, which is too fast for {MOST} substeps: expected at most {:.0} rad/s; take a smaller time step, softer springs or a heavier body",
+                swing.rate / share,
+                fastest / share
             ),
             ..e
         }
@@ -482,21 +495,43 @@ impl<S: Mechanical> Divided<S> {
         own: &S::Work,
         courses: &mut Courses,
     ) -> f64 {
-        let (inner, Courses { each, changes }) = (&self.inner, courses);
+        let (inner, changes) = (&self.inner, &mut courses.changes);
         changes.fill(VelocityChange::default());
         if !inner.add_velocity_changes(own, &self.groups, changes) {
             return 1.0;
         }
         let gravity = inner.mechanism().gravity.norm();
-        let all = each.iter_mut().zip(changes).zip(&self.masses);
-        all.fold(1.0, |most: f64, ((course, change), mass)| {
-            if made.touched > 0 {
-                course.touches(change);
-                return most;
+        // of what touched before the last solve of a blow it is not known whom
+        let all = made.touched > 0 && !changes.iter().any(|change| change.touches);
+        let groups = courses.each.iter_mut().zip(changes).zip(&self.masses);
+        let mut most: f64 = 0.0;
+        for ((course, change), mass) in groups {
+            if all || change.touches {
+                course.passes(change);
+                course.touched = true;
+            } else {
+                most = most.max(course.goes_on(at, change, least_kinetic(*mass, gravity, h)));
             }
-            let jump = course.goes_on(at, change, least_kinetic(*mass, gravity, h));
-            most.max(times_of_jump(jump))
-        })
+        }
+        courses.jump = courses.jump.max(most);
+        times_of_jump(most)
+    }
+
+    /// What is kept after a step in `n` parts: the number, unless something touched, but for the sake of what swings elsewhere.
+    fn kept_after(
+        &self,
+        kept: Hysteresis,
+        n: usize,
+        stats: &StepStats,
+        courses: &Courses,
+    ) -> Hysteresis {
+        let mut groups = self.swings.iter().zip(&courses.each);
+        let is_known = courses.each.iter().any(|course| course.touched);
+        let apart = is_known && groups.any(|(swings, own)| *swings && !own.touched);
+        match stats.touched == 0 || apart {
+            true => kept.made(n, courses),
+            false => Hysteresis::NONE,
+        }
     }
 
     /// Makes room for so many parts.
@@ -643,7 +678,8 @@ impl<S: Mechanical> Step for Divided<S> {
             }
         };
         last[0] = 1.0 / n as f64;
-        let (of_last, kept) = (Self::part(at, share, n, n - 1), kept.made(n, &stats));
+        let of_last = Self::part(at, share, n, n - 1);
+        let kept = self.kept_after(kept, n, &stats, &w.courses);
         self.write_unknowns(&of_last, (n, known, kept), w, y);
         Ok(stats)
     }

@@ -79,6 +79,10 @@ impl<S: Mechanical> Mechanical for Held<S> {
         self.inner.last_share()
     }
 
+    fn longest_share(&self) -> f64 {
+        self.inner.longest_share()
+    }
+
     fn winding_angle(&self, x: &[f64], joint: usize) -> f64 {
         self.inner.winding_angle(self.split(x).0, joint)
     }

@@ -294,6 +294,8 @@ impl Mechanical for Maximal {
             let (before, after) = (motion(&w.knot.before, b), motion(&w.newton.trial, b));
             out[groups[b]].add(body, &before, &after);
         }
+        let touched = self.contacts.touched(&w.contacts);
+        touched.for_each(|b| out[groups[b]].touches = true);
         true
     }
 

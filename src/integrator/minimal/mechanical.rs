@@ -612,6 +612,8 @@ impl Mechanical for Minimal {
             let body = &w.model.bodies[node.body];
             out[groups[node.body]].add(body, &motion(before), &motion(after));
         }
+        let touched = self.contacts.touched(&w.touching.memory);
+        touched.for_each(|b| out[groups[b]].touches = true);
         true
     }
 
