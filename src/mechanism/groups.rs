@@ -1,11 +1,11 @@
-//! What moves by itself: groups of bodies that nothing connects with the others.
+//! Groups of bodies that nothing connects with the others.
 
 use super::Mechanism;
 use super::attached::Law;
 
 impl Mechanism {
-    /// The group of each body: bodies that joints, springs, actuators, contacts, gears, or users' elements connect, other than through the
-    /// world, are of one group. Groups are numbered from zero in the order of their first bodies.
+    /// The group of each body: bodies that joints, springs, contacts, gears or users' elements connect, other than through the world, are of
+    /// one group. (An actuator drives a joint or one body.) Groups are numbered from zero in the order of their first bodies.
     pub fn groups(&self) -> Vec<usize> {
         let mut group: Vec<usize> = (0..self.bodies.len()).collect();
         let mut connect = |a: usize, b: usize| {
@@ -35,7 +35,15 @@ impl Mechanism {
         group.iter().map(place).collect()
     }
 
-    /// Bodies of the groups whose energy does not change: gravity, springs, gears and users' potentials act on them alone.
+    /// Which groups these bodies are of.
+    pub(crate) fn mark(groups: &[usize], bodies: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut marked = vec![false; groups.iter().max().map_or(0, |last| last + 1)];
+        bodies.for_each(|body| marked[groups[body]] = true);
+        marked
+    }
+
+    /// Bodies of the groups whose energy does not change: only gravity, springs, gears and users' potentials act on them. None where a
+    /// parameter may make a damper.
     pub(crate) fn conservative_groups(&self) -> Vec<Vec<usize>> {
         let groups = self.groups();
         let mut bodies = vec![vec![]; groups.iter().max().map_or(0, |last| last + 1)];
@@ -47,6 +55,11 @@ impl Mechanism {
             j.has_dampers() || directions.any(|d| d.is_limited() || d.friction > 0.0)
         });
         let springs = self.springs.iter().filter(|s| s.damping != 0.0);
+        let has_dampers = self.joints.iter().any(|j| j.has_dampers())
+            || self.springs.iter().any(|s| s.damping != 0.0);
+        if self.may_damp() && !has_dampers {
+            return vec![];
+        }
         let constraints = self.constraints.iter();
         let constraints = constraints.filter(|c| !matches!(c.law, Law::Gear(_)));
         let worked_on = (joints.map(|j| j.child))

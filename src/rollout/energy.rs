@@ -1,7 +1,7 @@
 //! Energy, the work done from outside, and momentum of a mechanism along a trajectory.
 
 use super::Trajectory;
-use super::growth::InPlay;
+use super::growth::{InPlay, ROUNDING};
 use crate::dynamics::{Knot, StepError};
 use crate::integrator::{ExternalWork, Mechanical, StepWork, motions};
 use crate::mechanism::{KnotData, Mechanism, Motion, Quantity};
@@ -40,8 +40,8 @@ pub struct Balance {
     /// Energy that gravity gives the bodies from rest in one step, `sum m (g h)^2/2` of the longest, J: less is not resolved. Without
     /// gravity it is what the central path of contacts does with the forces of springs.
     pub resolution: f64,
-    /// Groups of bodies that move apart from all others, on which only gravity, springs and the like act; none if all bodies are of one
-    /// group.
+    /// Groups of bodies that nothing connects with the others, and on which only gravity, springs and the like act; none if all bodies are
+    /// of one group.
     pub apart: Vec<Apart>,
 }
 
@@ -94,7 +94,7 @@ impl Apart {
 }
 
 impl Balance {
-    /// The balances of what moves apart, and that of all else, each with its bodies; none if all bodies are of one group.
+    /// The balances of what moves apart, and that of all else together, each with its bodies; none if nothing moves apart.
     pub fn parts(&self) -> Vec<(Vec<usize>, Self)> {
         if self.apart.is_empty() {
             return vec![];
@@ -102,8 +102,12 @@ impl Balance {
         let count = self.velocities.first().map_or(0, Vec::len);
         let is_apart = |b: &usize| self.apart.iter().any(|own| own.bodies.contains(b));
         let others: Vec<usize> = (0..count).filter(|b| !is_apart(b)).collect();
+        // sums of large energies are rounded
+        let largest = |curve: &[f64]| curve.iter().fold(0.0, |m: f64, e| m.max(e.abs()));
+        let rounded = ROUNDING * largest(&self.kinetic).max(largest(&self.potential));
         let mut rest = Self {
             apart: vec![],
+            resolution: self.resolution + rounded,
             ..self.clone()
         };
         for own in &self.apart {

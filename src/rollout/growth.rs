@@ -23,7 +23,7 @@ const ERROR_WINDOW: usize = 32;
 /// large against the slow motion after it.
 const SMALL: f64 = 1e-3;
 /// Share of the energies themselves that rounding may change, over a million steps.
-const ROUNDING: f64 = 1e-9;
+pub(super) const ROUNDING: f64 = 1e-9;
 /// Speed of light, m/s.
 const FASTEST: f64 = 299_792_458.0;
 
@@ -93,7 +93,8 @@ impl Balance {
     /// forces of springs and the like: of an oscillator `(h omega)^2/4` of its energy, and beyond all that is in play exactly where
     /// `h omega > 2`, where it explodes. What actuators add to it ([`Balance::unresolved`]) is taken off: a stiff servo that sets in is right
     /// after its first steps. An explosion that stays small beside what happened before is found in windows of its own,
-    /// and one of bodies that nothing connects with the others in their own energy.
+    /// and one of bodies that nothing connects with the others in their own energy, if nothing does work on them ([`Balance::apart`]). What the
+    /// error made until then is not in play.
     ///
     /// The work of actuators explains an explosion that unstable gains cause: [`Balance::unstable_feedback`] finds those.
     pub fn unexplained(&self) -> Option<Unexplained> {
@@ -150,7 +151,7 @@ impl Balance {
     /// An error that is large against all that was in play.
     fn error_since_start(&self) -> Option<Unexplained> {
         self.sustained(|k, play| {
-            let (error, in_play) = (self.motion_error(k), play.size());
+            let (error, in_play) = (self.motion_error(k), play.explained());
             let is_large = error.abs() > UNEXPLAINED * in_play + self.floor(play);
             is_large.then_some(Cause::Error { error, in_play })
         })
@@ -308,6 +309,8 @@ impl Balance {
 /// What is in play from knot to knot.
 pub(super) struct InPlay {
     kinetic: f64,
+    /// Largest kinetic energy without what the error made.
+    explained: f64,
     /// Smallest and largest potential energy and works.
     low: [f64; 5],
     high: [f64; 5],
@@ -319,6 +322,7 @@ impl Default for InPlay {
     fn default() -> Self {
         Self {
             kinetic: 0.0,
+            explained: 0.0,
             low: [f64::INFINITY; 5],
             high: [f64::NEG_INFINITY; 5],
             largest: 0.0,
@@ -329,8 +333,8 @@ impl Default for InPlay {
 impl InPlay {
     pub fn add(&mut self, b: &Balance, k: usize) {
         let (kinetic, potential) = (b.kinetic[k], b.potential[k]);
-        // what the error made explains no error
-        self.kinetic = self.kinetic.max(kinetic - b.motion_error(k).max(0.0));
+        self.kinetic = self.kinetic.max(kinetic);
+        self.explained = self.explained.max(kinetic - b.motion_error(k).max(0.0));
         self.largest = self.largest.max(kinetic).max(potential.abs());
         let now = [
             potential,
@@ -348,26 +352,32 @@ impl InPlay {
     fn with(&self, other: &Self) -> Self {
         Self {
             kinetic: self.kinetic.max(other.kinetic),
+            explained: self.explained.max(other.explained),
             low: std::array::from_fn(|i| self.low[i].min(other.low[i])),
             high: std::array::from_fn(|i| self.high[i].max(other.high[i])),
             largest: self.largest.max(other.largest),
         }
     }
 
-    /// The largest of the kinetic energy and the changes of the first curves, J.
-    fn size_of(&self, curves: usize) -> f64 {
+    /// The largest of a kinetic energy and the changes of the first curves, J.
+    fn size_of(&self, kinetic: f64, curves: usize) -> f64 {
         let ranges = self.high.iter().zip(&self.low).take(curves);
-        ranges.fold(self.kinetic, |most, (high, low)| most.max(high - low))
+        ranges.fold(kinetic, |most, (high, low)| most.max(high - low))
+    }
+
+    /// The largest of them, without the kinetic energy that the error made: that explains no error, J.
+    fn explained(&self) -> f64 {
+        self.size_of(self.explained, self.low.len())
     }
 
     /// The largest of the kinetic energy and the changes of the potential energy and the work of actuators, J.
     fn driven(&self) -> f64 {
-        self.size_of(2)
+        self.size_of(self.kinetic, 2)
     }
 
     /// The largest of them, J.
     pub fn size(&self) -> f64 {
-        self.size_of(self.low.len())
+        self.size_of(self.kinetic, self.low.len())
     }
 }
 

@@ -180,3 +180,27 @@ fn swings_are_named_with_their_own_rate() {
         assert!(warnings(&v).iter().any(|w| w.contains(&named)), "{v:#}");
     }
 }
+
+/// Controls that change at knots are exact in any number of substeps: an arm with other torques at each knot takes one.
+#[test]
+fn changes_of_controls_ask_for_no_substeps() {
+    let folder = Folder::new("energy_controls");
+    let torques: Vec<f64> = (0..100)
+        .map(|k| f64::from((k * 37) % 21) * 0.1 - 1.0)
+        .collect();
+    for gravity in ["0", "-9.81"] {
+        for integrator in BOTH {
+            let text = format!(
+                "time_step = 0.01\nhorizon = 1\n[mechanism]\ngravity = [0, 0, {gravity}]\n[mechanism.bodies.a]\nmass = 1\n\
+                 shape = {{ box = [0.05, 0.05, 0.4] }}\n[mechanism.bodies.b]\nmass = 0.5\nshape = {{ box = [0.05, 0.05, 0.4] }}\n\
+                 [mechanism.joints.s]\nkind = \"revolute\"\nchild = \"a\"\naxis = [0, 1, 0]\nchild_anchor = [0, 0, 0.2]\n\
+                 [mechanism.joints.e]\nkind = \"revolute\"\nparent = \"a\"\nchild = \"b\"\naxis = [0, 1, 0]\n\
+                 parent_anchor = [0, 0, -0.2]\nchild_anchor = [0, 0, 0.2]\n[mechanism.actuators.m]\njoint = \"s\"\n\
+                 [guess]\ncontrols = {{ m = {torques:?} }}\n"
+            );
+            let v = simulate(&folder, &text, &["--integrator", integrator]);
+            assert!(is_done(&v), "{v:#}");
+            assert_eq!(number(&v, "substeps_mean"), 1.0, "{integrator}, {gravity}");
+        }
+    }
+}

@@ -32,7 +32,7 @@ use crate::dynamics::{
     LinearModel, Outputs, Parameter, SolvedStep, Start, Step, StepError, StepFailure, StepStats,
     Stored, model_by_pushes,
 };
-use crate::mechanism::COARSE_SPIN;
+use crate::mechanism::{COARSE_SPIN, Mechanism};
 use crate::spatial::COARSE_TURN;
 use nalgebra::DMatrix;
 
@@ -62,7 +62,7 @@ const UNSTABLE: f64 = 1.5;
 const CHECKED: usize = 4;
 /// How much larger a swing may be within a step than the bound says by the last estimate: it rose five times in such trees.
 const SURGE: f64 = 8.0;
-/// Numbers of a step's own among its unknowns, besides two for each group of bodies.
+/// Numbers of a step's own among its unknowns, besides two for each group of bodies and the control.
 const OWN: usize = 6;
 /// Parts at most: bodies that swing at 25 600 rad/s, at a time step of 0.01 s. Bodies of 10 g that hold heavy ones swing at up to
 /// 18 000 rad/s: with 64 parts, 2 of 600 random trees failed in their first step.
@@ -82,11 +82,12 @@ pub struct Divided<S> {
     /// [`Mechanism::groups`](crate::mechanism::Mechanism::groups), and the mass of each, kg.
     groups: Vec<usize>,
     masses: Vec<f64>,
-    /// Does a group have more than bodies that move freely?
+    /// Is a group more than a free body?
     swings: Vec<bool>,
-    /// Are there no implicit dampers? What they hold back comes to rest within less than a part, and in parts much shorter than those before
-    /// it would be thrown.
-    watches: bool,
+    /// Does a group have actuators?
+    driven: Vec<bool>,
+    /// Does a group have implicit dampers? What these slow comes to rest within less than a part: such a change asks for no parts.
+    damped: Vec<bool>,
 }
 
 /// What the last estimate of the fastest swing found.
@@ -158,19 +159,24 @@ impl<S: Mechanical> Divided<S> {
         for (body, group) in m.bodies.iter().zip(&groups) {
             masses[*group] += body.mass;
         }
-        let mut swings = vec![false; masses.len()];
-        let held = m.joints.iter().filter(|j| !j.frees).map(|j| j.child);
-        for body in held.chain(m.springs.iter().map(|s| s.child)) {
-            swings[groups[body]] = true;
-        }
+        let mark = |bodies: &mut dyn Iterator<Item = usize>| Mechanism::mark(&groups, bodies);
+        let joined = m.joints.iter().filter(|j| !j.frees).map(|j| j.child);
+        let sprung = m.springs.iter().map(|s| s.child);
+        let attached = m.potentials.iter().flat_map(|p| &p.bodies);
+        let slowed = m.joints.iter().filter(|j| j.implicit && j.has_dampers());
+        let lines = m.springs.iter().filter(|s| s.implicit && s.damping != 0.0);
+        let swings = mark(&mut joined.chain(sprung).chain(attached.copied()));
+        let driven = mark(&mut m.actuators.iter().map(|a| m.driven(a).1));
+        let damped = mark(&mut slowed.map(|j| j.child).chain(lines.map(|s| s.child)));
         Self {
             dims: Dims {
                 nx: inner_dims.nx + 1,
-                ny: 2 * (inner_dims.ny + masses.len()) + OWN + inner.tensions(),
+                ny: 2 * (inner_dims.ny + masses.len()) + OWN + inner_dims.nu + inner.tensions(),
                 ..inner_dims
             },
             swings,
-            watches: !m.has_implicit_dampers(),
+            driven,
+            damped,
             groups,
             masses,
             inner: Box::new(inner),
@@ -210,9 +216,10 @@ impl<S: Mechanical> Divided<S> {
     }
 
     /// How the motion of each group went until the end of a step, as its unknowns have it.
-    fn resume(&self, y: &[f64], courses: &mut Courses) {
-        let own = &y[2 * self.inner_dims.ny + OWN..];
-        for (course, [kinetic, acceleration]) in courses.each.iter_mut().zip(own.as_chunks().0) {
+    fn resume(&self, y: &[f64], u: &[f64], courses: &mut Courses) {
+        let own = &y[2 * self.inner_dims.ny..][..self.own()];
+        let (each, control) = own[OWN..].split_at(2 * self.masses.len());
+        for (course, [kinetic, acceleration]) in courses.each.iter_mut().zip(each.as_chunks().0) {
             *course = Course {
                 kinetic: *kinetic,
                 acceleration: *acceleration,
@@ -220,6 +227,12 @@ impl<S: Mechanical> Divided<S> {
             };
         }
         courses.jump = 0.0;
+        courses.control_changes = control != u;
+    }
+
+    /// How many numbers of a step's own are among its unknowns: [`OWN`], two of each group of bodies, and the control.
+    fn own(&self) -> usize {
+        OWN + 2 * self.masses.len() + self.inner_dims.nu
     }
 
     /// For how long forces acted in the last part of a step, s: half of the intervals that meet where it starts.
@@ -243,13 +256,14 @@ impl<S: Mechanical> Divided<S> {
         let ny = self.inner_dims.ny;
         let (of_last, tensions) = out.split_at_mut(ny);
         of_last.copy_from_slice(&y[ny..2 * ny]);
-        tensions.copy_from_slice(&y[2 * (ny + self.masses.len()) + OWN..]);
+        tensions.copy_from_slice(&y[2 * ny + self.own()..]);
     }
 
-    /// Writes the unknowns of a step in `n` parts, from those of the parts; `last` is the knot of the last part.
+    /// Writes the unknowns of a step in `n` parts under the control `u`, from those of the parts; `last` is the knot of the last part.
     fn write_unknowns(
         &self,
         last: &Knot,
+        u: &[f64],
         (n, found, kept): (usize, Estimate, Hysteresis),
         w: &DividedWork<S::Work>,
         y: &mut [f64],
@@ -258,11 +272,13 @@ impl<S: Mechanical> Divided<S> {
         let (of_last, tensions) = parts[n - 1].split_at(ny);
         y[..ny].copy_from_slice(&parts[0][..ny]);
         y[ny..2 * ny].copy_from_slice(of_last);
-        let (own, behind) = y[2 * ny..].split_at_mut(OWN + 2 * self.masses.len());
-        behind.copy_from_slice(tensions);
-        for (to, course) in own[OWN..].as_chunks_mut().0.iter_mut().zip(&w.courses.each) {
+        let (own, after) = y[2 * ny..].split_at_mut(self.own());
+        after.copy_from_slice(tensions);
+        let (each, control) = own[OWN..].split_at_mut(2 * self.masses.len());
+        for (to, course) in each.as_chunks_mut().0.iter_mut().zip(&w.courses.each) {
             *to = [course.kinetic, course.acceleration];
         }
+        control.copy_from_slice(u);
         y[2 * ny] = n as f64;
         y[2 * ny + 1] = 0.5 * (last.h_prev + last.h);
         (y[2 * ny + 2], y[2 * ny + 3]) = (found.ratio, found.bound);
@@ -501,23 +517,26 @@ impl<S: Mechanical> Divided<S> {
             return 1.0;
         }
         let gravity = inner.mechanism().gravity.norm();
-        // of what touched before the last solve of a blow it is not known whom
-        let all = made.touched > 0 && !changes.iter().any(|change| change.touches);
+        // the last solve of a blow does not tell what touched in those before
+        let all = made.touched > 0 && (made.most > 0 || !changes.iter().any(|c| c.touches));
         let groups = courses.each.iter_mut().zip(changes).zip(&self.masses);
         let mut most: f64 = 0.0;
-        for ((course, change), mass) in groups {
-            if all || change.touches {
+        for (group, ((course, change), mass)) in groups.enumerate() {
+            course.touched |= all || change.touches;
+            // a control that changes is exact in any number of parts
+            let is_pushed = courses.control_changes && self.driven[group];
+            if all || change.touches || is_pushed || self.damped[group] {
                 course.passes(change);
-                course.touched = true;
             } else {
                 most = most.max(course.goes_on(at, change, least_kinetic(*mass, gravity, h)));
             }
         }
+        courses.control_changes = false;
         courses.jump = courses.jump.max(most);
         times_of_jump(most)
     }
 
-    /// What is kept after a step in `n` parts: the number, unless something touched, but for the sake of what swings elsewhere.
+    /// What is kept after a step in `n` parts: the number, if nothing touched, or if something swings of which nothing touched.
     fn kept_after(
         &self,
         kept: Hysteresis,
@@ -617,8 +636,8 @@ impl<S: Mechanical> Step for Divided<S> {
         let stats = loop {
             self.inner.limit_iterations(&mut w.own, early);
             let checks = early == EARLY && n < MOST && known.may_surge(n, at, &swing);
-            self.resume(y, &mut w.courses);
-            let watched = self.watches && early == EARLY && n < MOST;
+            self.resume(y, u, &mut w.courses);
+            let watched = early == EARLY && 2 * n <= MOST;
             let made = self.run((n, checks.then_some(&mut known), watched), &seen, w, out);
             self.inner.limit_iterations(&mut w.own, usize::MAX);
             match made {
@@ -680,7 +699,7 @@ impl<S: Mechanical> Step for Divided<S> {
         last[0] = 1.0 / n as f64;
         let of_last = Self::part(at, share, n, n - 1);
         let kept = self.kept_after(kept, n, &stats, &w.courses);
-        self.write_unknowns(&of_last, (n, known, kept), w, y);
+        self.write_unknowns(&of_last, u, (n, known, kept), w, y);
         Ok(stats)
     }
 
