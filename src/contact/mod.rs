@@ -429,12 +429,10 @@ impl Layout {
         self.slots.iter().any(own)
     }
 
-    /// Bodies on which a contact or a limit acts in the step solved last: of each, the one that its normal points to.
+    /// Bodies on which a contact, a limit or friction of a joint acts in the step solved last: of each, the child.
     pub(crate) fn touched<'a>(&'a self, memory: &'a Memory) -> impl Iterator<Item = usize> + 'a {
         let each = self.slots.iter().zip(&memory.elements);
-        let acting = each.filter(|(slot, e)| {
-            !slot.is_friction() && e.local.impulses().iter().any(|v| v.abs() > ACTS)
-        });
+        let acting = each.filter(|(_, e)| e.local.impulses().iter().any(|v| v.abs() > ACTS));
         acting.map(|(slot, _)| slot.child)
     }
 

@@ -125,7 +125,7 @@ pub struct StepStats {
     pub restarts: usize,
     /// 1 if the step begins at a singular position of a loop and was solved in another way for that.
     pub treated: usize,
-    /// 1 if a contact or a limit acted in it. Friction of joints, which has no blows, does not count.
+    /// 1 if a contact, a limit or dry friction acted in it.
     pub touched: usize,
     /// Iterations of its longest solve, where there were several: of the parts of a divided step, and before and after an impact.
     /// Else 0, see [`StepStats::longest`].

@@ -404,7 +404,7 @@ pub struct VelocityChange {
     pub kinetic: [f64; 2],
     /// `dv' M dv/2`, J.
     pub of_change: f64,
-    /// Did a contact or a limit act?
+    /// Did a contact, a limit or dry friction act?
     pub touches: bool,
 }
 

@@ -8,7 +8,7 @@
 //! takes for its chord, and no contact with friction goes around a body by more than [`COARSE_SPIN`]. One that fails is made again with twice as many, up to
 //! [`MOST`]; one in which a body turned by more than that, because it was struck or stopped, with as many as its turn asks for;
 //! one whose fastest swing is too fast by then, because tensions grew, with as many as that asks for; one without contacts whose accelerations
-//! grow from one part to the next by so much that the energy jumps, with as many as that asks for ([`course`]). Where a joint
+//! grow from one part to the next by so much that the energy jumps, with as many as that asks for (`course`). Where a joint
 //! with two turns is at half a turn as a part begins, the step has one part more. If nothing touches, the number falls only after it was
 //! larger than needed for a while, because each change of it changes the conserved energy.
 //!
